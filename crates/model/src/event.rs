@@ -1,0 +1,97 @@
+//! What happened: the one type that the event stream, the log and the console share.
+
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{Failure, Outcome, ServerId, Status};
+
+/// One thing that happened. `generation` only grows, also over restarts of the daemon,
+/// and is the event's id in the stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// Its place in the order of all events.
+    pub generation: u64,
+    /// What it tells.
+    pub kind: EventKind,
+}
+
+/// What an event tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventKind {
+    /// A server's status is another one.
+    Status(StatusChange),
+    /// A tool was called.
+    ToolCallStarted(ToolCallStarted),
+    /// A tool call ended.
+    ToolCallFinished(ToolCallFinished),
+}
+
+impl EventKind {
+    /// The name in the event stream.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Status(_) => "mcpServerStatusChanged",
+            Self::ToolCallStarted(_) => "toolCallStarted",
+            Self::ToolCallFinished(_) => "toolCallFinished",
+        }
+    }
+}
+
+/// `mcpServerStatusChanged`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct StatusChange {
+    /// The server.
+    pub id: ServerId,
+    /// Its name at that time.
+    pub name: String,
+    /// The status it has now.
+    pub status: Status,
+    /// The one it had before.
+    pub previous_status: Status,
+    /// The event's place in the order of all events.
+    pub generation: u64,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
+    /// Why, where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// `toolCallStarted`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolCallStarted {
+    /// The call; the same in its `toolCallFinished` and in the activity.
+    pub call_id: Uuid,
+    /// The server.
+    pub id: ServerId,
+    /// Its name at that time.
+    pub name: String,
+    /// The tool.
+    pub tool: String,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
+}
+
+/// `toolCallFinished`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolCallFinished {
+    /// The call.
+    pub call_id: Uuid,
+    /// The server.
+    pub id: ServerId,
+    /// Its name at that time.
+    pub name: String,
+    /// The tool.
+    pub tool: String,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
+    /// How long it took.
+    pub duration_ms: f64,
+    /// How it ended.
+    pub outcome: Outcome,
+}

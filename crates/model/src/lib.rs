@@ -1,0 +1,31 @@
+//! The nouns of Cofer and the rules that hold for them: what a server is asked to be
+//! (`ServerSpec`), what is true of it (`Status`, `Failure`, `Exit`), what is told about it
+//! (`Event`, `ServerView`), and how a failure is named (`ErrorKind`).
+//!
+//! No IO, no clock, no runtime: everything here is a value or a pure function, so that
+//! every layer above can share it.
+#![warn(missing_docs)]
+
+mod error;
+mod event;
+mod name;
+mod secret;
+mod spec;
+mod spec_parse;
+mod state;
+mod view;
+
+pub use error::{ErrorBody, ErrorDetail, ErrorKind, FieldError};
+pub use event::{Event, EventKind, StatusChange, ToolCallFinished, ToolCallStarted};
+pub use name::{NameError, ServerName};
+pub use secret::{MASK, Redactor, looks_secret_key, looks_secret_value};
+pub use spec::{
+    HeartbeatSpec, Kind, Limits, Network, PortMapping, Provider, Requirement, RestartPolicy,
+    ServerId, ServerSpec, Sharing,
+};
+pub use spec_parse::{parse_patch, parse_registration};
+pub use state::{Exit, Failure, FailureKind, Health, PeerInfo, ProcessStatus, Status, Usage};
+pub use view::{
+    ActivityEntry, ActivityPage, LogEntry, LogPage, LogStream, Outcome, ServerList, ServerView,
+    Stages,
+};

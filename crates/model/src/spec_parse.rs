@@ -1,0 +1,342 @@
+//! From the JSON of a registration or a change to a `ServerSpec`, with every mistake found
+//! at once rather than the first one only.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::spec::{self, Kind};
+use crate::{FieldError, ServerName, ServerSpec};
+
+/// The longest time limit a person may set: one day.
+const MAX_MS: u64 = 24 * 60 * 60 * 1000;
+/// More requests at once than any stdio server can use.
+const MAX_IN_FLIGHT: u32 = 4096;
+
+/// Reads the body of a registration.
+pub fn parse_registration(body: Value) -> Result<ServerSpec, Vec<FieldError>> {
+    let Value::Object(map) = body else {
+        return Err(vec![FieldError::new("", "the body is not a JSON object")]);
+    };
+    let mut fields = Fields { map, errors: Vec::new() };
+    let spec = read(&mut fields);
+    fields.refuse_the_rest();
+    check(spec.as_ref(), &mut fields.errors);
+    match spec {
+        Some(spec) if fields.errors.is_empty() => Ok(spec),
+        _ => Err(fields.errors),
+    }
+}
+
+/// Reads the body of a change: the fields it names replace those of `current`; null takes a
+/// field back to its default.
+pub fn parse_patch(current: &ServerSpec, body: Value) -> Result<ServerSpec, Vec<FieldError>> {
+    let Value::Object(changes) = body else {
+        return Err(vec![FieldError::new("", "the body is not a JSON object")]);
+    };
+    let Ok(Value::Object(mut merged)) = serde_json::to_value(current) else {
+        return Err(vec![FieldError::new("", "the stored configuration cannot be read")]);
+    };
+    for (key, value) in changes {
+        merged.insert(key, value);
+    }
+    parse_registration(Value::Object(merged))
+}
+
+/// The fields that are still to be read, and what was wrong with those that were.
+struct Fields {
+    map: Map<String, Value>,
+    errors: Vec<FieldError>,
+}
+
+impl Fields {
+    /// The field's value, `default` where it is missing or null, and none where it is wrong.
+    fn take<T: DeserializeOwned>(&mut self, key: &str, default: impl FnOnce() -> T) -> Option<T> {
+        match self.map.shift_remove(key) {
+            None | Some(Value::Null) => Some(default()),
+            Some(value) => match serde_json::from_value(value) {
+                Ok(value) => Some(value),
+                Err(error) => {
+                    self.errors.push(FieldError::new(key, error.to_string()));
+                    None
+                }
+            },
+        }
+    }
+
+    /// A text that means something: blank is as good as missing.
+    fn take_text(&mut self, key: &str) -> Option<Option<String>> {
+        let text: Option<String> = self.take(key, || None)?;
+        Some(text.filter(|text| !text.trim().is_empty()))
+    }
+
+    fn take_name(&mut self) -> Option<ServerName> {
+        let text: String = self.take("name", String::new)?;
+        match ServerName::new(&text) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.errors.push(FieldError::new("name", error.to_string()));
+                None
+            }
+        }
+    }
+
+    fn refuse_the_rest(&mut self) {
+        for key in self.map.keys() {
+            self.errors.push(FieldError::new(key, format!("unknown field `{key}`")));
+        }
+    }
+}
+
+/// Reads each field by itself, so that one mistake does not hide another.
+fn read(fields: &mut Fields) -> Option<ServerSpec> {
+    let name = fields.take_name();
+    let description = fields.take_text("description");
+    let command = fields.take_text("command");
+    let args = fields.take("args", Vec::new);
+    let cwd = fields.take_text("cwd");
+    let image = fields.take_text("image");
+    let url = fields.take_text("url");
+    let stdio_bridge = fields.take("stdio_bridge", spec::yes);
+    let ports = fields.take("ports", Vec::new);
+    let environment = fields.take("environment", BTreeMap::new);
+    let volumes = fields.take("volumes", Vec::new);
+    let resource_limits = fields.take("resource_limits", Default::default);
+    let restart_policy = fields.take("restart_policy", Default::default);
+    let provider = fields.take("provider", || None);
+    let enabled = fields.take("enabled", spec::yes);
+    let include_resources = fields.take("include_resources", || false);
+    let call_timeout_ms = fields.take("call_timeout_ms", spec::default_call_timeout);
+    let start_timeout_ms = fields.take("start_timeout_ms", spec::default_start_timeout);
+    let max_in_flight = fields.take("max_in_flight", spec::one);
+    let heartbeat = fields.take("heartbeat", Default::default);
+    let sharing = fields.take("sharing", Default::default);
+    let network = fields.take("network", Default::default);
+    let require = fields.take("require", || None);
+
+    let named = [(&command, "command"), (&image, "image"), (&url, "url")];
+    let given: Vec<&str> = named
+        .iter()
+        .filter(|(value, _)| !matches!(value, Some(None)))
+        .map(|(_, key)| *key)
+        .collect();
+    match given.as_slice() {
+        [] => fields.errors.push(FieldError::new("command", "Command is required")),
+        [_] => {}
+        [_, extra @ ..] => {
+            for key in extra {
+                let message = format!(
+                    "give one of `command`, `image` and `url`, not `{}` and `{key}`",
+                    given[0]
+                );
+                fields.errors.push(FieldError::new(*key, message));
+            }
+        }
+    }
+
+    Some(ServerSpec {
+        name: name?,
+        description: description?,
+        command: command?,
+        args: args?,
+        cwd: cwd?,
+        image: image?,
+        url: url?,
+        stdio_bridge: stdio_bridge?,
+        ports: ports?,
+        environment: environment?,
+        volumes: volumes?,
+        resource_limits: resource_limits?,
+        restart_policy: restart_policy?,
+        provider: provider?,
+        enabled: enabled?,
+        include_resources: include_resources?,
+        call_timeout_ms: call_timeout_ms?,
+        start_timeout_ms: start_timeout_ms?,
+        max_in_flight: max_in_flight?,
+        heartbeat: heartbeat?,
+        sharing: sharing?,
+        network: network?,
+        require: require?,
+    })
+}
+
+/// What no single field's type can say.
+fn check(spec: Option<&ServerSpec>, errors: &mut Vec<FieldError>) {
+    let Some(spec) = spec else {
+        return;
+    };
+    for key in spec.environment.keys() {
+        if key.is_empty() || key.contains(['=', '\0']) {
+            errors.push(FieldError::new(
+                format!("environment.{key}"),
+                "a variable's name is not empty and has no `=`",
+            ));
+        }
+    }
+    let texts = spec.args.iter().map(|arg| ("args", arg));
+    let texts = texts.chain(spec.environment.values().map(|value| ("environment", value)));
+    let texts =
+        texts.chain([&spec.command, &spec.cwd].into_iter().flatten().map(|text| ("command", text)));
+    for (field, text) in texts {
+        if text.contains('\0') {
+            errors.push(FieldError::new(field, "a NUL character cannot be passed to a program"));
+        }
+    }
+    for (field, value, min) in [
+        ("call_timeout_ms", spec.call_timeout_ms, 1),
+        ("start_timeout_ms", spec.start_timeout_ms, 1),
+        ("heartbeat.interval_ms", spec.heartbeat.interval_ms, 0),
+        ("heartbeat.timeout_ms", spec.heartbeat.timeout_ms, 1),
+    ] {
+        if !(min..=MAX_MS).contains(&value) {
+            errors.push(FieldError::new(
+                field,
+                format!("is {value}, not between {min} and {MAX_MS} (one day)"),
+            ));
+        }
+    }
+    if !(1..=MAX_IN_FLIGHT).contains(&spec.max_in_flight) {
+        errors.push(FieldError::new(
+            "max_in_flight",
+            format!("is not between 1 and {MAX_IN_FLIGHT}"),
+        ));
+    }
+    check_limits(spec, errors);
+    check_kind(spec, errors);
+}
+
+fn check_limits(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
+    let limits = &spec.resource_limits;
+    if limits.cores().is_none() {
+        errors.push(FieldError::new(
+            "resource_limits.cpu",
+            "is not a number of cores above 0, such as \"0.5\"",
+        ));
+    }
+    for (field, bytes) in [("memory", limits.memory_bytes()), ("disk", limits.disk_bytes())] {
+        if bytes.is_none() {
+            errors.push(FieldError::new(
+                format!("resource_limits.{field}"),
+                "is not a size such as \"512M\" or \"1G\"",
+            ));
+        }
+    }
+    if limits.pids == 0 {
+        errors.push(FieldError::new("resource_limits.pids", "is 0"));
+    }
+}
+
+/// This build runs processes; what it cannot run is refused when it is registered, not later.
+fn check_kind(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
+    let containers_only = "is for servers given by `image`";
+    match spec.kind() {
+        Kind::Container => {
+            errors.push(FieldError::new("image", "this version of Cofer runs no containers yet"))
+        }
+        Kind::Remote => {
+            errors.push(FieldError::new("url", "this version of Cofer joins no remote servers yet"))
+        }
+        Kind::Process => {
+            if !spec.ports.is_empty() {
+                errors.push(FieldError::new("ports", containers_only));
+            }
+            if !spec.volumes.is_empty() {
+                errors.push(FieldError::new("volumes", containers_only));
+            }
+            if spec.require.is_some() {
+                errors.push(FieldError::new("require", containers_only));
+            }
+            if !matches!(spec.provider, None | Some(crate::Provider::Process)) {
+                errors.push(FieldError::new("provider", containers_only));
+            }
+            if !spec.stdio_bridge {
+                errors.push(FieldError::new(
+                    "stdio_bridge",
+                    "a process is always bridged over stdio",
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn fields_of(body: Value) -> Vec<String> {
+        parse_registration(body).unwrap_err().into_iter().map(|error| error.field).collect()
+    }
+
+    #[test]
+    fn the_smallest_registration_has_every_default() {
+        let spec = parse_registration(json!({"name": "fs", "command": "npx"})).unwrap();
+        assert_eq!(spec.kind(), Kind::Process);
+        assert!(spec.enabled && spec.stdio_bridge && !spec.include_resources);
+        assert_eq!(
+            (spec.call_timeout_ms, spec.start_timeout_ms, spec.max_in_flight),
+            (30_000, 60_000, 1)
+        );
+        assert_eq!(
+            spec.heartbeat,
+            crate::HeartbeatSpec { interval_ms: 15_000, timeout_ms: 10_000 }
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_named_at_once() {
+        // covers: MGR-5
+        let body = json!({
+            "name": " ", "args": "not a list", "max_in_flight": 0, "colour": "red",
+            "environment": {"A=B": "x"}, "heartbeat": {"interval": 3},
+        });
+        assert_eq!(fields_of(body), ["name", "args", "heartbeat", "command", "colour"]);
+        let body = json!({"name": "x", "command": "y", "max_in_flight": 0, "call_timeout_ms": 0, "environment": {"A=B": "x"}});
+        assert_eq!(fields_of(body), ["environment.A=B", "call_timeout_ms", "max_in_flight"]);
+    }
+
+    #[test]
+    fn a_server_is_one_kind_of_thing() {
+        assert_eq!(
+            fields_of(json!({"name": "x", "command": "y", "url": "http://z"})),
+            ["url", "url"]
+        );
+        assert_eq!(fields_of(json!({"name": "x"})), ["command"]);
+        assert_eq!(fields_of(json!({"name": "x", "command": "  "})), ["command"]);
+        assert_eq!(fields_of(json!([])), [""]);
+    }
+
+    #[test]
+    fn limits_are_checked_where_they_are_written() {
+        let body = json!({"name": "x", "command": "y", "resource_limits": {"cpu": "lots", "memory": "-1", "pids": 0}});
+        assert_eq!(
+            fields_of(body),
+            ["resource_limits.cpu", "resource_limits.memory", "resource_limits.pids"]
+        );
+    }
+
+    #[test]
+    fn a_patch_changes_what_it_names_and_null_resets() {
+        let spec = parse_registration(
+            json!({"name": "x", "command": "y", "args": ["1"], "max_in_flight": 4}),
+        )
+        .unwrap();
+        let patched = parse_patch(&spec, json!({"args": ["2"], "max_in_flight": null})).unwrap();
+        assert_eq!((patched.args, patched.max_in_flight), (vec!["2".to_owned()], 1));
+        let errors = parse_patch(&spec, json!({"colour": 1})).unwrap_err();
+        assert_eq!(errors[0].field, "colour");
+    }
+
+    #[test]
+    fn a_change_of_words_does_not_need_a_new_process() {
+        let spec = parse_registration(json!({"name": "x", "command": "y"})).unwrap();
+        let renamed =
+            parse_patch(&spec, json!({"name": "z", "description": "d", "call_timeout_ms": 5}))
+                .unwrap();
+        assert!(spec.runs_like(&renamed));
+        let rerun = parse_patch(&spec, json!({"args": ["a"]})).unwrap();
+        assert!(!spec.runs_like(&rerun));
+    }
+}

@@ -1,0 +1,227 @@
+//! What the HTTP API shows: the server object, its log, and the recent calls.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    Failure, Health, HeartbeatSpec, Kind, Limits, Network, PortMapping, ProcessStatus, Provider,
+    Requirement, RestartPolicy, ServerId, Sharing, Status, Usage,
+};
+
+/// All servers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerList {
+    /// Sorted by name.
+    pub servers: Vec<ServerView>,
+}
+
+/// The server object: what was asked for and what is true now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerView {
+    /// The UUID made at registration.
+    pub id: ServerId,
+    /// What people call it.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// `process`, `container` or `remote`.
+    pub kind: Kind,
+    /// The program.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its working directory, where one was given.
+    pub cwd: Option<String>,
+    /// The container image.
+    pub image: Option<String>,
+    /// The endpoint of a remote server.
+    pub url: Option<String>,
+    /// Whether it is bridged over stdio.
+    pub stdio_bridge: bool,
+    /// Published ports.
+    pub ports: Vec<PortMapping>,
+    /// Variables; values are masked unless `?reveal=true`.
+    pub environment: BTreeMap<String, String>,
+    /// Kept paths.
+    pub volumes: Vec<String>,
+    /// What it may use at most.
+    pub resource_limits: Limits,
+    /// What happens when it ends by itself.
+    pub restart_policy: RestartPolicy,
+    /// Who isolates it.
+    pub provider: Option<Provider>,
+    /// Whether it should run.
+    pub enabled: bool,
+    /// Whether its resources are offered as tools.
+    pub include_resources: bool,
+    /// How long one call may stay unanswered.
+    pub call_timeout_ms: u64,
+    /// How long it may take to become ready.
+    pub start_timeout_ms: u64,
+    /// How many requests it is given at once.
+    pub max_in_flight: u32,
+    /// How its liveness is watched.
+    pub heartbeat: HeartbeatSpec,
+    /// Whether clients share one process.
+    pub sharing: Sharing,
+    /// What a container may reach.
+    pub network: Network,
+    /// Isolation without which it must not start.
+    pub require: Option<Requirement>,
+
+    /// Its state.
+    pub status: Status,
+    /// Whether something of it runs.
+    pub process_status: ProcessStatus,
+    /// Why it is in `error`.
+    pub error: Option<Failure>,
+    /// The server's own process, while it runs.
+    pub pid: Option<u32>,
+    /// Its container, while it runs in one.
+    pub container_id: Option<String>,
+    /// Where its published ports are reached.
+    pub endpoints: Vec<String>,
+    /// When the present process started.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub started_at: Option<OffsetDateTime>,
+    /// How long the present process has run.
+    pub uptime_seconds: Option<f64>,
+    /// How often it was started again after a crash, since it was last switched on or restarted by hand.
+    pub restart_count: u32,
+    /// When it last ended unexpectedly.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub last_crash_at: Option<OffsetDateTime>,
+    /// When it is started next, while it waits for that.
+    #[serde(with = "time::serde::rfc3339::option")]
+    pub next_restart_at: Option<OffsetDateTime>,
+    /// How well it does.
+    pub health: Health,
+    /// Why `health` is a warning, one sentence each.
+    pub health_reasons: Vec<String>,
+    /// What its process tree uses, while it runs.
+    pub usage: Option<Usage>,
+    /// What isolation is in force, read back from the system.
+    pub isolation: Option<Value>,
+    /// Its MCP capabilities.
+    pub capabilities: Option<Value>,
+    /// Its MCP name and version.
+    pub server_info: Option<Value>,
+    /// The MCP revision in use with it.
+    pub protocol_version: Option<String>,
+    /// What a person should know about this registration.
+    pub warnings: Vec<String>,
+    /// When it was registered.
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+    /// When its registration was last changed.
+    #[serde(with = "time::serde::rfc3339")]
+    pub updated_at: OffsetDateTime,
+}
+
+/// Where a log line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogStream {
+    /// The server wrote it to stderr.
+    Stderr,
+    /// The server wrote it to stdout, where only MCP belongs.
+    Stdout,
+    /// The daemon tells what happened to the server.
+    Lifecycle,
+}
+
+/// One line of a server's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogEntry {
+    /// Counts the lines of this server's log; for following it without gaps.
+    pub seq: u64,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
+    /// Where from.
+    pub stream: LogStream,
+    /// What, without the line's end.
+    pub line: String,
+}
+
+/// The end of a server's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogPage {
+    /// Oldest first.
+    pub lines: Vec<LogEntry>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With a result.
+    Ok,
+    /// With a result that says `isError`.
+    ToolError,
+    /// With a JSON-RPC error.
+    McpError,
+    /// Not in time.
+    Timeout,
+    /// The caller went away.
+    Cancelled,
+    /// The queue was full.
+    Overloaded,
+    /// The server ended before it answered.
+    Disconnected,
+    /// The request or the answer was over the cap.
+    TooLarge,
+}
+
+/// Where the time of a call went, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Stages {
+    /// Waiting for the server to be free.
+    pub queue_ms: f64,
+    /// Until the request was in the server's pipe.
+    pub write_ms: f64,
+    /// Until the answer was there.
+    pub server_ms: f64,
+}
+
+/// One recent call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActivityEntry {
+    /// The call.
+    pub call_id: Uuid,
+    /// The server.
+    pub server_id: ServerId,
+    /// Its name at that time.
+    pub server: String,
+    /// The JSON-RPC method.
+    pub method: String,
+    /// The tool, for `tools/call`.
+    pub tool: Option<String>,
+    /// When it began.
+    #[serde(with = "time::serde::rfc3339")]
+    pub started_at: OffsetDateTime,
+    /// How long it took.
+    pub duration_ms: f64,
+    /// Where the time went.
+    pub stages: Stages,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The failure's message, where it failed.
+    pub error: Option<String>,
+    /// Bytes of the request's params.
+    pub request_bytes: u64,
+    /// Bytes of the answer.
+    pub response_bytes: u64,
+}
+
+/// Recent calls, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ActivityPage {
+    /// Newest first.
+    pub calls: Vec<ActivityEntry>,
+}
