@@ -1,1 +1,25 @@
-//! mcp
+//! The wire: newline-delimited JSON-RPC as MCP servers speak it over two byte streams.
+//!
+//! Messages are read only as far as needed to route them (`message`); what they carry stays
+//! the bytes it came in. `framing` cuts a stream into lines, `bridge` joins many callers to
+//! one peer, `handshake` opens a conversation in either protocol era, and `listing` follows
+//! a list over its pages. Nothing here knows where the byte streams come from.
+#![warn(missing_docs)]
+
+mod bridge;
+mod framing;
+mod handshake;
+mod listing;
+mod message;
+mod oversize;
+mod params;
+mod pending;
+mod writer;
+
+pub use bridge::{Bridge, BridgeConfig, CallError, Called, Listener, Request, Timing};
+pub use framing::{Frame, LineReader};
+pub use handshake::{HandshakeError, LATEST_WITH_INITIALIZE, MODERN, handshake};
+pub use listing::{Listing, collect_pages};
+pub use message::{Incoming, Malformed, Message, RpcError};
+pub use oversize::IdScanner;
+pub use params::Era;

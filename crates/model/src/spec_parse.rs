@@ -233,10 +233,11 @@ fn check_kind(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
     let containers_only = "is for servers given by `image`";
     match spec.kind() {
         Kind::Container => {
-            errors.push(FieldError::new("image", "this version of Cofer runs no containers yet"))
+            errors.push(FieldError::new("image", "this version of Cofer runs no containers yet"));
         }
         Kind::Remote => {
-            errors.push(FieldError::new("url", "this version of Cofer joins no remote servers yet"))
+            errors
+                .push(FieldError::new("url", "this version of Cofer joins no remote servers yet"));
         }
         Kind::Process => {
             if !spec.ports.is_empty() {

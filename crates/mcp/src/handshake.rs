@@ -1,0 +1,140 @@
+//! Opens a conversation with a server of either era.
+//!
+//! `initialize` goes first: nearly every server of today knows it, and one that knows
+//! 2026-07-28 only answers it with an error at once, upon which `server/discover` is asked.
+//! The other order would make each older server that ignores unknown requests cost a timeout.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofer_model::PeerInfo;
+use serde_json::{Value, json};
+
+use crate::bridge::{Bridge, CallError, Request};
+use crate::message::RpcError;
+use crate::params::Era;
+
+/// The newest revision that is opened by `initialize`.
+pub const LATEST_WITH_INITIALIZE: &str = "2025-11-25";
+/// The revision that has no opening.
+pub const MODERN: &str = "2026-07-28";
+
+/// Why a conversation could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    /// It runs and says nothing.
+    #[error("no answer to `{method}` within {timeout:?}")]
+    Silent {
+        /// What was asked.
+        method: &'static str,
+        /// How long the answer was waited for.
+        timeout: Duration,
+    },
+    /// It knows neither way.
+    #[error("it refused `initialize` ({initialize}) and `server/discover` ({discover})")]
+    Refused {
+        /// Its answer to the one.
+        initialize: Box<RpcError>,
+        /// Its answer to the other.
+        discover: Box<RpcError>,
+    },
+    /// It speaks only revisions that we do not.
+    #[error("it speaks only the protocol revisions {0:?}")]
+    NoCommonRevision(Vec<String>),
+    /// Its answer is not what the protocol says.
+    #[error("its answer to `{method}` is not one: {reason}")]
+    Nonsense {
+        /// What was asked.
+        method: &'static str,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// It went away.
+    #[error("it ended before the conversation was open")]
+    Ended,
+}
+
+/// Opens the conversation within `timeout` and tells who is there.
+pub async fn handshake(bridge: &Bridge, timeout: Duration) -> Result<PeerInfo, HandshakeError> {
+    let params = json!({
+        "protocolVersion": LATEST_WITH_INITIALIZE,
+        "capabilities": {},
+        "clientInfo": {"name": "cofer", "title": "Cofer", "version": env!("CARGO_PKG_VERSION")},
+    });
+    match ask(bridge, "initialize", &params, timeout).await? {
+        Ok(answer) => {
+            let peer = read_initialize(&answer)?;
+            bridge.notify("notifications/initialized", None);
+            Ok(peer)
+        }
+        Err(refusal) => discover(bridge, refusal, timeout).await,
+    }
+}
+
+async fn discover(
+    bridge: &Bridge,
+    initialize: RpcError,
+    timeout: Duration,
+) -> Result<PeerInfo, HandshakeError> {
+    bridge.set_era(Era::Discover);
+    match ask(bridge, "server/discover", &json!({}), timeout).await? {
+        Ok(answer) => read_discover(&answer),
+        Err(discover) => Err(HandshakeError::Refused {
+            initialize: Box::new(initialize),
+            discover: Box::new(discover),
+        }),
+    }
+}
+
+/// The server's answer or its error; what kept it from answering at all ends the handshake.
+async fn ask(
+    bridge: &Bridge,
+    method: &'static str,
+    params: &Value,
+    timeout: Duration,
+) -> Result<Result<Value, RpcError>, HandshakeError> {
+    let params = Some(Bytes::from(params.to_string()));
+    match bridge.call(Request::new(method, params, timeout).urgent()).await.result {
+        Ok(result) => match serde_json::from_slice(&result) {
+            Ok(value) => Ok(Ok(value)),
+            Err(error) => Err(HandshakeError::Nonsense { method, reason: error.to_string() }),
+        },
+        Err(CallError::Rpc(error)) => Ok(Err(error)),
+        Err(CallError::Timeout(_)) => Err(HandshakeError::Silent { method, timeout }),
+        Err(CallError::AnswerTooLarge { .. }) => {
+            Err(HandshakeError::Nonsense { method, reason: "it is over the size cap".to_owned() })
+        }
+        Err(_) => Err(HandshakeError::Ended),
+    }
+}
+
+fn read_initialize(answer: &Value) -> Result<PeerInfo, HandshakeError> {
+    let Some(version) = answer.get("protocolVersion").and_then(Value::as_str) else {
+        let reason = "it has no `protocolVersion`".to_owned();
+        return Err(HandshakeError::Nonsense { method: "initialize", reason });
+    };
+    Ok(peer_info(answer, version.to_owned(), answer.get("serverInfo")))
+}
+
+fn read_discover(answer: &Value) -> Result<PeerInfo, HandshakeError> {
+    let Some(versions) = answer.get("supportedVersions").and_then(Value::as_array) else {
+        let reason = "it has no `supportedVersions`".to_owned();
+        return Err(HandshakeError::Nonsense { method: "server/discover", reason });
+    };
+    if !versions.iter().any(|version| version == MODERN) {
+        let versions = versions.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        return Err(HandshakeError::NoCommonRevision(versions));
+    }
+    let stamped =
+        answer.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"));
+    Ok(peer_info(answer, MODERN.to_owned(), answer.get("serverInfo").or(stamped)))
+}
+
+fn peer_info(answer: &Value, protocol_version: String, server_info: Option<&Value>) -> PeerInfo {
+    PeerInfo {
+        protocol_version,
+        capabilities: answer.get("capabilities").cloned().unwrap_or_else(|| json!({})),
+        server_info: server_info.cloned().unwrap_or(Value::Null),
+        instructions: answer.get("instructions").and_then(Value::as_str).map(str::to_owned),
+    }
+}

@@ -1,0 +1,297 @@
+//! One JSON-RPC message: id and method are read, everything else stays the bytes it came in.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What one line holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Incoming {
+    /// A message.
+    One(Message),
+    /// A batch, as the revision of 2025-03-26 allowed.
+    Batch(Vec<Message>),
+}
+
+/// One message, its parts as slices of the line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// The peer asks something; the id is its own, as JSON.
+    Request {
+        /// To be sent back as it is.
+        id: Bytes,
+        /// What is asked.
+        method: String,
+        /// With what.
+        params: Option<Bytes>,
+    },
+    /// The peer tells something.
+    Notification {
+        /// What is told.
+        method: String,
+        /// With what.
+        params: Option<Bytes>,
+    },
+    /// The peer answers; the id is ours, where it is one we could have given.
+    Response {
+        /// The request that is answered, none where the peer could not tell.
+        id: Option<u64>,
+        /// The result as JSON, or the error.
+        outcome: Result<Bytes, RpcError>,
+    },
+}
+
+/// A JSON-RPC error as the peer sent it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message} (code {code})")]
+pub struct RpcError {
+    /// Its code.
+    pub code: i64,
+    /// Its message.
+    pub message: String,
+    /// More, where the peer sent more.
+    pub data: Option<Value>,
+}
+
+/// A line that is no JSON-RPC message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a JSON-RPC message: {reason}")]
+pub struct Malformed {
+    /// Why not.
+    pub reason: String,
+}
+
+impl Incoming {
+    /// Reads one line.
+    pub fn parse(line: &Bytes) -> Result<Self, Malformed> {
+        match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'{') => Message::parse(line, line).map(Self::One),
+            Some(b'[') => {
+                let parts: Vec<&RawValue> = serde_json::from_slice(line).map_err(malformed)?;
+                parts
+                    .into_iter()
+                    .map(|part| Message::parse(line, part.get().as_bytes()))
+                    .collect::<Result<_, _>>()
+                    .map(Self::Batch)
+            }
+            _ => Err(Malformed { reason: "it is neither an object nor an array".to_owned() }),
+        }
+    }
+}
+
+impl Message {
+    /// Reads `part`, which lies within `line`.
+    fn parse(line: &Bytes, part: &[u8]) -> Result<Self, Malformed> {
+        let envelope: Envelope<'_> = serde_json::from_slice(part).map_err(malformed)?;
+        let slice = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
+        let id = envelope.id.filter(|id| id.get() != "null");
+        match (envelope.method, envelope.result, envelope.error) {
+            (Some(method), None, None) => {
+                let params = envelope.params.map(slice);
+                let method = method.into_owned();
+                Ok(match id {
+                    Some(id) => Self::Request { id: slice(id), method, params },
+                    None => Self::Notification { method, params },
+                })
+            }
+            (None, Some(result), None) => {
+                Ok(Self::Response { id: own_id(id), outcome: Ok(slice(result)) })
+            }
+            (None, _, Some(error)) => {
+                Ok(Self::Response { id: own_id(id), outcome: Err(RpcError::read(error)) })
+            }
+            _ => {
+                Err(Malformed { reason: "it has no method, result or error of its own".to_owned() })
+            }
+        }
+    }
+}
+
+impl RpcError {
+    /// An error of a peer that bends the form is still an error: what is missing gets a stand-in.
+    fn read(raw: &RawValue) -> Self {
+        let value: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
+        let code = value.get("code").and_then(Value::as_i64).unwrap_or(-32603);
+        let message = match value.get("message").and_then(Value::as_str) {
+            Some(message) => message.to_owned(),
+            None => format!("the server answered an error without a message: {}", raw.get()),
+        };
+        Self { code, message, data: value.get("data").cloned() }
+    }
+}
+
+fn malformed(error: serde_json::Error) -> Malformed {
+    Malformed { reason: error.to_string() }
+}
+
+fn own_id(id: Option<&RawValue>) -> Option<u64> {
+    id.and_then(|id| id.get().parse().ok())
+}
+
+/// The parts of a message that routing needs. Of a key that stands twice the last one counts,
+/// as in most readers of JSON.
+struct Envelope<'a> {
+    id: Option<&'a RawValue>,
+    method: Option<Cow<'a, str>>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+enum Key {
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyVisitor;
+        impl Visitor<'_> for KeyVisitor {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+                Ok(match key {
+                    "id" => Key::Id,
+                    "method" => Key::Method,
+                    "params" => Key::Params,
+                    "result" => Key::Result,
+                    "error" => Key::Error,
+                    _ => Key::Other,
+                })
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EnvelopeVisitor;
+        impl<'de> Visitor<'de> for EnvelopeVisitor {
+            type Value = Envelope<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON-RPC object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
+                let mut envelope =
+                    Envelope { id: None, method: None, params: None, result: None, error: None };
+                while let Some(key) = map.next_key()? {
+                    match key {
+                        Key::Id => envelope.id = Some(map.next_value()?),
+                        Key::Method => envelope.method = Some(map.next_value()?),
+                        Key::Params => envelope.params = Some(map.next_value()?),
+                        Key::Result => envelope.result = Some(map.next_value()?),
+                        Key::Error => envelope.error = Some(map.next_value()?),
+                        Key::Other => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(envelope)
+            }
+        }
+        deserializer.deserialize_map(EnvelopeVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parse(text: &str) -> Result<Incoming, Malformed> {
+        Incoming::parse(&Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    fn one(text: &str) -> Message {
+        match parse(text).unwrap() {
+            Incoming::One(message) => message,
+            Incoming::Batch(_) => panic!("a batch"),
+        }
+    }
+
+    #[test]
+    fn what_a_result_holds_stays_the_bytes_it_came_in() {
+        let raw = r#"{ "n": 12345678901234567890123, "n": 1.0, "s": "\ud800\u2028" , "z":1e5}"#;
+        let message = one(&format!(r#"{{"result":{raw},"jsonrpc":"2.0","id":7}}"#));
+        assert_eq!(
+            message,
+            Message::Response { id: Some(7), outcome: Ok(Bytes::from(raw.to_owned())) }
+        );
+    }
+
+    #[test]
+    fn a_null_result_is_a_result() {
+        let message = one(r#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+        assert_eq!(
+            message,
+            Message::Response { id: Some(1), outcome: Ok(Bytes::from_static(b"null")) }
+        );
+    }
+
+    #[test]
+    fn requests_and_notifications_differ_by_their_id() {
+        let request = one(r#"{"jsonrpc":"2.0","id":"a\"b","method":"ping"}"#);
+        let id = Bytes::from_static(br#""a\"b""#);
+        assert_eq!(request, Message::Request { id, method: "ping".to_owned(), params: None });
+        let told = one(r#"{"method":"notifications/x","params":{"a":1}}"#);
+        let params = Some(Bytes::from_static(br#"{"a":1}"#));
+        assert_eq!(told, Message::Notification { method: "notifications/x".to_owned(), params });
+    }
+
+    #[test]
+    fn an_error_keeps_code_message_and_data() {
+        let message = one(
+            r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32001,"message":"no","data":{"a":[1]}}}"#,
+        );
+        let error =
+            RpcError { code: -32001, message: "no".to_owned(), data: Some(json!({"a": [1]})) };
+        assert_eq!(message, Message::Response { id: Some(3), outcome: Err(error) });
+        let Message::Response { id: None, outcome: Err(error) } =
+            one(r#"{"id":null,"error":"boom"}"#)
+        else {
+            panic!("not an error");
+        };
+        assert_eq!(error.code, -32603);
+    }
+
+    #[test]
+    fn a_batch_is_many_messages() {
+        let Incoming::Batch(messages) = parse(r#"[{"id":1,"result":{}},{"method":"x"}]"#).unwrap()
+        else {
+            panic!("not a batch");
+        };
+        assert_eq!(messages.len(), 2);
+    }
+
+    #[test]
+    fn what_is_not_json_rpc_is_malformed() {
+        for text in [
+            "",
+            "hello",
+            "42",
+            "{}",
+            "[1]",
+            r#"{"id":1}"#,
+            r#"{"id":1,"result":}"#,
+            "\u{feff}{}",
+            r#"{"method":5}"#,
+        ] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! What Cofer changes in a request's params before they go to a server, and nothing else:
+//! a progress token becomes the request's own id, so that two callers' tokens never meet;
+//! for a server of the 2026-07-28 era, `_meta` names the protocol revision and the client.
+
+use std::ops::Range;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use memchr::memmem;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Which of the two ways a conversation with a server is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// Opened once by `initialize`: revisions up to 2025-11-25.
+    Initialize,
+    /// No opening; every request says what it needs: revision 2026-07-28.
+    Discover,
+}
+
+/// Params that can be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stamped {
+    pub(crate) params: Option<Bytes>,
+    /// Whether the caller asked for progress.
+    pub(crate) wants_progress: bool,
+}
+
+/// What a modern request says of itself unless the caller does: the key and its JSON.
+const MODERN_META: [(&str, &str); 3] = [
+    (r#""io.modelcontextprotocol/protocolVersion""#, r#""2026-07-28""#),
+    (
+        r#""io.modelcontextprotocol/clientInfo""#,
+        concat!(r#"{"name":"cofer","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#),
+    ),
+    (r#""io.modelcontextprotocol/clientCapabilities""#, "{}"),
+];
+
+/// Makes `params`, which are valid JSON, fit to be sent as request `id`; none where they are
+/// neither an object nor an array, as JSON-RPC wants.
+pub(crate) fn stamp(params: Option<Bytes>, id: u64, era: Era) -> Option<Stamped> {
+    let params = match params {
+        Some(params) if &params[..] == b"null" => None,
+        Some(params) if matches!(params.first(), Some(b'{' | b'[')) => Some(on_one_line(params)),
+        Some(_) => return None,
+        None => None,
+    };
+    let (params, wants_progress) = own_token(params, id);
+    let params = match era {
+        Era::Initialize => params,
+        Era::Discover => Some(with_modern_meta(params)),
+    };
+    Some(Stamped { params, wants_progress })
+}
+
+/// A line end in valid JSON is white space between tokens: a blank serves as well, and does
+/// not end the line.
+fn on_one_line(params: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &params).is_none() {
+        return params;
+    }
+    params.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect()
+}
+
+fn own_token(params: Option<Bytes>, id: u64) -> (Option<Bytes>, bool) {
+    let Some(params) = params else {
+        return (None, false);
+    };
+    // Most requests ask for no progress; a search is much cheaper than a parse.
+    if memmem::find(&params, br#""progressToken""#).is_none() {
+        return (Some(params), false);
+    }
+    let Some(token) = find_meta(&params).and_then(|meta| meta.token) else {
+        return (Some(params), false);
+    };
+    (Some(splice(&params, token, id.to_string().as_bytes())), true)
+}
+
+fn with_modern_meta(params: Option<Bytes>) -> Bytes {
+    let params = params.unwrap_or_else(|| Bytes::from_static(b"{}"));
+    if params.first() != Some(&b'{') {
+        return params;
+    }
+    let meta = find_meta(&params);
+    let present = meta.as_ref().map_or(&[][..], |meta| &params[meta.span.clone()]);
+    let missing: Vec<String> = MODERN_META
+        .iter()
+        .filter(|(key, _)| memmem::find(present, key.as_bytes()).is_none())
+        .map(|(key, value)| format!("{key}:{value}"))
+        .collect();
+    match meta {
+        Some(_) if missing.is_empty() => params,
+        Some(meta) => insert_first(&params, meta.span.start, &missing.join(",")),
+        None => insert_first(&params, 0, &format!(r#""_meta":{{{}}}"#, missing.join(","))),
+    }
+}
+
+/// Puts `members` first into the object that opens at `open`.
+fn insert_first(json: &Bytes, open: usize, members: &str) -> Bytes {
+    let empty = json[open + 1..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+    let separator = if empty { "" } else { "," };
+    splice(json, open + 1..open + 1, format!("{members}{separator}").as_bytes())
+}
+
+fn splice(json: &Bytes, span: Range<usize>, with: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(json.len() + with.len());
+    out.put_slice(&json[..span.start]);
+    out.put_slice(with);
+    out.put_slice(&json[span.end..]);
+    out.freeze()
+}
+
+/// Where `_meta` stands in params, and the progress token in it.
+struct Meta {
+    span: Range<usize>,
+    token: Option<Range<usize>>,
+}
+
+fn find_meta(params: &[u8]) -> Option<Meta> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct MetaObject<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        token: Option<&'a RawValue>,
+    }
+    let meta = serde_json::from_slice::<Params<'_>>(params).ok()?.meta?;
+    let token = serde_json::from_str::<MetaObject<'_>>(meta.get()).ok()?.token;
+    let span_of = |raw: &RawValue| {
+        let start = raw.get().as_ptr().addr() - params.as_ptr().addr();
+        start..start + raw.get().len()
+    };
+    Some(Meta { span: span_of(meta), token: token.map(span_of) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(params: &str, era: Era, expected: &str, progress: bool) {
+        let stamped = stamp(Some(Bytes::copy_from_slice(params.as_bytes())), 9, era).unwrap();
+        let text = String::from_utf8(stamped.params.unwrap().to_vec()).unwrap();
+        assert_eq!((text.as_str(), stamped.wants_progress), (expected, progress));
+    }
+
+    #[test]
+    fn params_without_a_token_pass_untouched() {
+        for params in [
+            r#"{"a": 1e400, "a":"\ud800", "_meta":{"x":1}}"#,
+            "[1, 2]",
+            r#"{"text":"\"progressToken\""}"#,
+            "{}",
+        ] {
+            check(params, Era::Initialize, params, false);
+        }
+    }
+
+    #[test]
+    fn a_token_becomes_the_id_of_the_request() {
+        check(
+            r#"{"_meta": {"progressToken":"abc","k":1},"x":[1.0]}"#,
+            Era::Initialize,
+            r#"{"_meta": {"progressToken":9,"k":1},"x":[1.0]}"#,
+            true,
+        );
+        let elsewhere = r#"{"arguments":{"progressToken":1}}"#;
+        check(elsewhere, Era::Initialize, elsewhere, false);
+    }
+
+    #[test]
+    fn line_ends_between_tokens_become_blanks() {
+        check("{\n\t\"a\":\r\n1\n}", Era::Initialize, "{ \t\"a\":  1 }", false);
+    }
+
+    #[test]
+    fn only_objects_and_arrays_are_params() {
+        for params in ["1", "\"x\"", "true"] {
+            assert_eq!(
+                stamp(Some(Bytes::from_static(params.as_bytes())), 1, Era::Initialize),
+                None
+            );
+        }
+        let none = Stamped { params: None, wants_progress: false };
+        assert_eq!(stamp(Some(Bytes::from_static(b"null")), 1, Era::Initialize), Some(none));
+    }
+
+    #[test]
+    fn a_modern_request_says_who_asks_unless_the_caller_does() {
+        for (params, keep) in [
+            ("{}", vec![]),
+            (r#"{"name":"x"}"#, vec!["name"]),
+            (r#"{"_meta":{}}"#, vec![]),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"mine","progressToken":1},"z":0}"#,
+                vec!["z"],
+            ),
+        ] {
+            let stamped =
+                stamp(Some(Bytes::from_static(params.as_bytes())), 3, Era::Discover).unwrap();
+            let value: serde_json::Value =
+                serde_json::from_slice(&stamped.params.unwrap()).unwrap();
+            let meta = value["_meta"].as_object().unwrap();
+            let version = if params.contains("mine") { "mine" } else { "2026-07-28" };
+            assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], version);
+            assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object());
+            assert!(keep.iter().all(|key| value.get(key).is_some()), "{value}");
+        }
+        let stamped = stamp(None, 3, Era::Discover).unwrap();
+        assert!(
+            stamped
+                .params
+                .unwrap()
+                .starts_with(br#"{"_meta":{"io.modelcontextprotocol/protocolVersion""#)
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! The requests that wait for an answer. The reader, the writer and every caller share this
+//! table; each holds its lock only to look up or change one entry.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::RpcError;
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The peer answered.
+    Answer { outcome: Result<Bytes, RpcError>, written: Option<Instant> },
+    /// The peer's answer was over the cap.
+    TooLarge { bytes: u64 },
+    /// The peer is gone.
+    Closed,
+}
+
+/// The last sign of progress of one request, where its caller asked for any.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    at: Mutex<Option<Instant>>,
+}
+
+impl Progress {
+    /// When there last was progress, where there was any since this was last asked.
+    pub(crate) fn take(&self) -> Option<Instant> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    reply: oneshot::Sender<Reply>,
+    progress: Option<Arc<Progress>>,
+    written: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last_id: u64,
+    closed: bool,
+    entries: HashMap<u64, Entry>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    state: Mutex<State>,
+}
+
+/// A request's place in the table.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) id: u64,
+    pub(crate) reply: oneshot::Receiver<Reply>,
+}
+
+impl Pending {
+    /// Gives a request an id and a place, or none where the peer is gone.
+    pub(crate) fn open(&self) -> Option<Opened> {
+        let (sender, reply) = oneshot::channel();
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        state.entries.insert(id, Entry { reply: sender, progress: None, written: None });
+        Some(Opened { id, reply })
+    }
+
+    /// Watches the progress of request `id` from now on.
+    pub(crate) fn watch_progress(&self, id: u64) -> Arc<Progress> {
+        let progress = Arc::new(Progress::default());
+        if let Some(entry) = self.lock().entries.get_mut(&id) {
+            entry.progress = Some(Arc::clone(&progress));
+        }
+        progress
+    }
+
+    /// Notes when requests were in the peer's pipe.
+    pub(crate) fn mark_written(&self, ids: &[u64], at: Instant) {
+        let mut state = self.lock();
+        for id in ids {
+            if let Some(entry) = state.entries.get_mut(id) {
+                entry.written = Some(at);
+            }
+        }
+    }
+
+    /// Gives request `id` its answer; false where nobody waits for it any more.
+    pub(crate) fn answer(&self, id: u64, outcome: Result<Bytes, RpcError>) -> bool {
+        let entry = self.lock().entries.remove(&id);
+        entry.is_some_and(|entry| {
+            entry.reply.send(Reply::Answer { outcome, written: entry.written }).is_ok()
+        })
+    }
+
+    /// Tells request `id` that its answer was too large; false where nobody waits for it.
+    pub(crate) fn too_large(&self, id: u64, bytes: u64) -> bool {
+        let entry = self.lock().entries.remove(&id);
+        entry.is_some_and(|entry| entry.reply.send(Reply::TooLarge { bytes }).is_ok())
+    }
+
+    /// Notes progress of request `id`.
+    pub(crate) fn progressed(&self, id: u64) {
+        if let Some(progress) =
+            self.lock().entries.get(&id).and_then(|entry| entry.progress.as_ref())
+        {
+            *progress.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+
+    /// Takes request `id` out unanswered; false where it had been answered.
+    pub(crate) fn abandon(&self, id: u64) -> bool {
+        self.lock().entries.remove(&id).is_some()
+    }
+
+    /// How many requests wait for an answer.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// The peer is gone: everybody who waits is told, and nobody waits any more.
+    pub(crate) fn close(&self) {
+        let entries = {
+            let mut state = self.lock();
+            state.closed = true;
+            std::mem::take(&mut state.entries)
+        };
+        for (_, entry) in entries {
+            // The caller may have gone in the same moment: then there is nobody to tell.
+            entry.reply.send(Reply::Closed).ok();
+        }
+    }
+
+    /// No code panics while it holds the lock, so that a poisoned table is still whole.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,120 @@
+//! Writes messages to the peer, in order, several in one write where they are small.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::pending::Pending;
+
+/// Up to here a payload is copied beside its envelope; above, it is written from where it is.
+const SMALL: usize = 16 * 1024;
+/// How many messages are taken at once.
+const BATCH: usize = 64;
+
+/// One message on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// Our request's id, where it is one.
+    id: Option<u64>,
+    head: Vec<u8>,
+    body: Bytes,
+    tail: &'static [u8],
+}
+
+impl Outgoing {
+    /// A request, or a notification where it has no id.
+    pub(crate) fn request(id: Option<u64>, method: &str, params: Option<&Bytes>) -> Self {
+        let mut head = Vec::with_capacity(
+            64 + method.len() + params.map_or(0, |params| params.len().min(SMALL)),
+        );
+        head.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+        if let Some(id) = id {
+            head.extend_from_slice(format!(r#""id":{id},"#).as_bytes());
+        }
+        head.extend_from_slice(br#""method":"#);
+        head.extend_from_slice(serde_json::Value::from(method).to_string().as_bytes());
+        if let Some(params) = params {
+            head.extend_from_slice(br#","params":"#);
+            return Self::with_payload(id, head, params);
+        }
+        head.extend_from_slice(b"}\n");
+        Self { id, head, body: Bytes::new(), tail: b"" }
+    }
+
+    /// The answer to a request of the peer's; `member` is `"result":…` or `"error":…`.
+    pub(crate) fn response(id: &Bytes, member: &str) -> Self {
+        let mut head = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+        head.extend_from_slice(id);
+        head.push(b',');
+        head.extend_from_slice(member.as_bytes());
+        head.extend_from_slice(b"}\n");
+        Self { id: None, head, body: Bytes::new(), tail: b"" }
+    }
+
+    fn with_payload(id: Option<u64>, mut head: Vec<u8>, payload: &Bytes) -> Self {
+        if payload.len() > SMALL {
+            return Self { id, head, body: payload.clone(), tail: b"}\n" };
+        }
+        head.extend_from_slice(payload);
+        head.extend_from_slice(b"}\n");
+        Self { id, head, body: Bytes::new(), tail: b"" }
+    }
+
+    fn is_small(&self) -> bool {
+        self.body.is_empty()
+    }
+}
+
+/// Writes what comes through `inbox` until it ends, the peer stops reading for good, or
+/// `closing` is asked for. Returning drops `sink`, which closes the peer's stdin.
+pub(crate) async fn write_messages<W>(
+    mut sink: W,
+    mut inbox: mpsc::Receiver<Outgoing>,
+    pending: Arc<Pending>,
+    closing: CancellationToken,
+) where
+    W: AsyncWrite + Unpin,
+{
+    let work = async {
+        let mut batch = Vec::with_capacity(BATCH);
+        while inbox.recv_many(&mut batch, BATCH).await > 0 {
+            if let Err(error) = write_batch(&mut sink, &batch).await {
+                tracing::debug!(%error, "the server's stdin is closed");
+                return;
+            }
+            let ids: Vec<u64> = batch.drain(..).filter_map(|message| message.id).collect();
+            pending.mark_written(&ids, Instant::now());
+        }
+    };
+    closing.run_until_cancelled(work).await;
+}
+
+async fn write_batch<W: AsyncWrite + Unpin>(sink: &mut W, batch: &[Outgoing]) -> io::Result<()> {
+    if let [only] = batch {
+        return write_one(sink, only).await;
+    }
+    for run in batch.chunk_by(|a, b| a.is_small() && b.is_small()) {
+        if let [only] = run {
+            write_one(sink, only).await?;
+        } else {
+            let lines =
+                run.iter().map(|message| message.head.as_slice()).collect::<Vec<_>>().concat();
+            sink.write_all(&lines).await?;
+        }
+    }
+    sink.flush().await
+}
+
+async fn write_one<W: AsyncWrite + Unpin>(sink: &mut W, message: &Outgoing) -> io::Result<()> {
+    sink.write_all(&message.head).await?;
+    if !message.is_small() {
+        sink.write_all(&message.body).await?;
+        sink.write_all(message.tail).await?;
+    }
+    sink.flush().await
+}

@@ -1,0 +1,477 @@
+//! The bridge and the handshake against a peer that the test plays itself, on paused time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofer_mcp::{
+    Bridge, BridgeConfig, CallError, HandshakeError, Listener, Request, collect_pages, handshake,
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
+use tokio_util::task::TaskTracker;
+
+/// What the bridge's listener heard.
+#[derive(Default)]
+struct Heard {
+    noise: Mutex<Vec<String>>,
+    notified: Mutex<Vec<String>>,
+    oversized: Mutex<Vec<u64>>,
+}
+
+impl Listener for Heard {
+    fn notified(&self, method: &str, _params: Option<&Bytes>) {
+        self.notified.lock().unwrap().push(method.to_owned());
+    }
+
+    fn noise(&self, line: &[u8]) {
+        self.noise.lock().unwrap().push(String::from_utf8_lossy(line).into_owned());
+    }
+
+    fn oversized(&self, bytes: u64) {
+        self.oversized.lock().unwrap().push(bytes);
+    }
+}
+
+/// The server's side of the pipes.
+struct Peer {
+    stdin: BufReader<DuplexStream>,
+    stdout: DuplexStream,
+}
+
+impl Peer {
+    async fn hears(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdin.read_line(&mut line).await.unwrap();
+        assert!(line.ends_with('\n'), "stdin ended: {line:?}");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Whether something waits to be read, once every other task has had its turn.
+    async fn hears_nothing(&mut self) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), self.stdin.fill_buf()).await.is_err()
+    }
+
+    async fn says(&mut self, line: &str) {
+        self.stdout.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn answers(&mut self, request: &Value, result: Value) {
+        self.says(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string())
+            .await;
+    }
+}
+
+fn bridge_with(config: BridgeConfig) -> (Bridge, Peer, Arc<Heard>) {
+    let (our_stdin, peer_stdin) = duplex(64 * 1024);
+    let (peer_stdout, our_stdout) = duplex(64 * 1024);
+    let heard = Arc::new(Heard::default());
+    let tasks = TaskTracker::new();
+    let bridge = Bridge::start(
+        our_stdout,
+        our_stdin,
+        config,
+        Arc::clone(&heard) as Arc<dyn Listener>,
+        &tasks,
+    );
+    (bridge, Peer { stdin: BufReader::new(peer_stdin), stdout: peer_stdout }, heard)
+}
+
+fn bridge() -> (Bridge, Peer, Arc<Heard>) {
+    bridge_with(BridgeConfig::default())
+}
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn request(method: &str) -> Request {
+    Request::new(method, None, LIMIT)
+}
+
+/// A call on a task of its own, so that the test can play the peer meanwhile.
+fn call(bridge: &Bridge, request: Request) -> tokio::task::JoinHandle<Result<Bytes, CallError>> {
+    let bridge = bridge.clone();
+    #[expect(clippy::disallowed_methods, reason = "the test awaits or aborts the handle")]
+    tokio::spawn(async move { bridge.call(request).await.result })
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_at_a_time_by_default() {
+    // covers: HST-2.4
+    let (bridge, mut peer, _) = bridge();
+    let first = call(&bridge, request("a"));
+    let heard = peer.hears().await;
+    let second = call(&bridge, request("b"));
+    assert!(
+        peer.hears_nothing().await,
+        "the second request was written before the first was answered"
+    );
+    peer.answers(&heard, json!("first")).await;
+    let heard = peer.hears().await;
+    peer.answers(&heard, json!("second")).await;
+    assert_eq!(first.await.unwrap().unwrap(), r#""first""#);
+    assert_eq!(second.await.unwrap().unwrap(), r#""second""#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_find_their_askers_in_any_order() {
+    let (bridge, mut peer, _) =
+        bridge_with(BridgeConfig { max_in_flight: 3, ..BridgeConfig::default() });
+    let mut calls = Vec::new();
+    let mut heard = Vec::new();
+    for method in ["a", "b", "c"] {
+        calls.push(call(&bridge, request(method)));
+        heard.push(peer.hears().await);
+    }
+    for request in heard.iter().rev() {
+        peer.answers(request, request["method"].clone()).await;
+    }
+    for (handle, expected) in calls.into_iter().zip([r#""a""#, r#""b""#, r#""c""#]) {
+        assert_eq!(handle.await.unwrap().unwrap(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_costs_one_call_its_time_and_nothing_else() {
+    // covers: HST-2.3
+    let (bridge, mut peer, _) = bridge();
+    let late = call(&bridge, Request::new("slow", None, Duration::from_secs(5)));
+    let slow = peer.hears().await;
+    assert_eq!(late.await.unwrap(), Err(CallError::Timeout(Duration::from_secs(5))));
+    let cancelled = peer.hears().await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], slow["id"]);
+
+    let next = call(&bridge, request("next"));
+    let heard = peer.hears().await;
+    peer.answers(&slow, json!("late")).await;
+    peer.answers(&heard, json!("in time")).await;
+    assert_eq!(next.await.unwrap().unwrap(), r#""in time""#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_buys_time_for_the_call_that_makes_it() {
+    let (bridge, mut peer, _) = bridge();
+    let params = Bytes::from_static(br#"{"_meta":{"progressToken":"mine"}}"#);
+    let long = call(&bridge, Request::new("long", Some(params), Duration::from_secs(5)));
+    let heard = peer.hears().await;
+    let token = &heard["params"]["_meta"]["progressToken"];
+    assert_eq!(token, &heard["id"], "the token is unique to the request");
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let told = json!({"method": "notifications/progress", "params": {"progressToken": token, "progress": 1}});
+        peer.says(&told.to_string()).await;
+    }
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    peer.answers(&heard, json!("done")).await;
+    assert_eq!(long.await.unwrap().unwrap(), r#""done""#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_another_call_buys_nothing() {
+    let (bridge, mut peer, _) = bridge();
+    let params = Bytes::from_static(br#"{"_meta":{"progressToken":1}}"#);
+    let call = call(&bridge, Request::new("x", Some(params), Duration::from_secs(5)));
+    peer.hears().await;
+    peer.says(r#"{"method":"notifications/progress","params":{"progressToken":999,"progress":1}}"#)
+        .await;
+    assert!(matches!(call.await.unwrap(), Err(CallError::Timeout(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_cancels_its_request() {
+    let (bridge, mut peer, _) = bridge();
+    let gone = call(&bridge, request("x"));
+    let heard = peer.hears().await;
+    gone.abort();
+    let cancelled = peer.hears().await;
+    assert_eq!(
+        (&cancelled["method"], &cancelled["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &heard["id"])
+    );
+    assert!(cancelled.get("id").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_goes_away_in_the_queue_was_never_heard_of() {
+    let (bridge, mut peer, _) = bridge();
+    let first = call(&bridge, request("first"));
+    let heard = peer.hears().await;
+    let queued = call(&bridge, request("queued"));
+    assert!(peer.hears_nothing().await);
+    queued.abort();
+    let third = call(&bridge, request("third"));
+    peer.answers(&heard, json!(1)).await;
+    let heard = peer.hears().await;
+    assert_eq!(heard["method"], "third");
+    peer.answers(&heard, json!(3)).await;
+    assert!(first.await.unwrap().is_ok() && third.await.unwrap().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_says_so_at_once_and_empties_again() {
+    let config = BridgeConfig { queue_limit: 2, ..BridgeConfig::default() };
+    let (bridge, mut peer, _) = bridge_with(config);
+    let running = call(&bridge, request("running"));
+    let heard = peer.hears().await;
+    let queued = [call(&bridge, request("q1")), call(&bridge, request("q2"))];
+    assert!(peer.hears_nothing().await);
+    assert_eq!(
+        bridge.call(request("too many")).await.result,
+        Err(CallError::Overloaded { waiting: 2 })
+    );
+    peer.answers(&heard, json!(0)).await;
+    for _ in 0..2 {
+        let heard = peer.hears().await;
+        peer.answers(&heard, json!(0)).await;
+    }
+    assert!(running.await.unwrap().is_ok());
+    for call in queued {
+        assert!(call.await.unwrap().is_ok());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_never_has_its_turn_was_never_sent() {
+    let (bridge, mut peer, _) = bridge();
+    let _running = call(&bridge, request("running"));
+    peer.hears().await;
+    let queued = bridge.call(Request::new("queued", None, Duration::from_secs(2))).await.result;
+    assert_eq!(queued, Err(CallError::QueueTimeout(Duration::from_secs(2))));
+    assert!(peer.hears_nothing().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_callers_hold_is_bounded_in_bytes() {
+    let config = BridgeConfig { held_bytes_limit: 100, ..BridgeConfig::default() };
+    let (bridge, mut peer, _) = bridge_with(config);
+    let params = |bytes: usize| Some(Bytes::from(format!("[\"{}\"]", "x".repeat(bytes - 4))));
+    let large = call(&bridge, Request::new("large", params(150), LIMIT));
+    let heard = peer.hears().await;
+    let refused = bridge.call(Request::new("more", params(10), LIMIT)).await.result;
+    assert!(matches!(refused, Err(CallError::Overloaded { .. })));
+    peer.answers(&heard, json!(0)).await;
+    assert!(large.await.unwrap().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn noise_is_told_and_harms_nothing() {
+    let (bridge, mut peer, heard) = bridge();
+    let call = call(&bridge, request("x"));
+    let request = peer.hears().await;
+    peer.says("npm WARN deprecated").await;
+    peer.says(r#"{"level":"info"}"#).await;
+    peer.says(r#"{"id":12345,"result":"nobody asked"}"#).await;
+    peer.says(r#"{"method":"notifications/tools/list_changed"}"#).await;
+    peer.answers(&request, json!(1)).await;
+    assert!(call.await.unwrap().is_ok());
+    assert_eq!(*heard.noise.lock().unwrap(), ["npm WARN deprecated", r#"{"level":"info"}"#]);
+    assert_eq!(*heard.notified.lock().unwrap(), ["notifications/tools/list_changed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_over_the_cap_fails_its_asker_only() {
+    let (bridge, mut peer, heard) = bridge_with(BridgeConfig {
+        max_message: 1000,
+        max_in_flight: 2,
+        ..BridgeConfig::default()
+    });
+    let large = call(&bridge, request("large"));
+    let first = peer.hears().await;
+    let small = call(&bridge, request("small"));
+    let second = peer.hears().await;
+    peer.answers(&first, json!("x".repeat(5000))).await;
+    peer.answers(&second, json!("fits")).await;
+    assert!(
+        matches!(large.await.unwrap(), Err(CallError::AnswerTooLarge { bytes, cap: 1000 }) if bytes > 5000)
+    );
+    assert_eq!(small.await.unwrap().unwrap(), r#""fits""#);
+    assert_eq!(heard.oversized.lock().unwrap().len(), 1);
+    let request = Request::new("big", Some(Bytes::from(format!("[{}]", "1,".repeat(600)))), LIMIT);
+    assert!(matches!(bridge.call(request).await.result, Err(CallError::RequestTooLarge { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_server_is_the_end_of_every_wait() {
+    let (bridge, mut peer, _) = bridge();
+    let running = call(&bridge, request("running"));
+    peer.hears().await;
+    let queued = call(&bridge, request("queued"));
+    assert!(peer.hears_nothing().await);
+    drop(peer);
+    bridge.closed().await;
+    assert_eq!(running.await.unwrap(), Err(CallError::Disconnected));
+    assert_eq!(queued.await.unwrap(), Err(CallError::Disconnected));
+    assert_eq!(bridge.call(request("after")).await.result, Err(CallError::Disconnected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_closes_stdin_even_while_the_server_does_not_read() {
+    let (bridge, mut peer, _) = bridge();
+    let params = Bytes::from(format!("[\"{}\"]", "x".repeat(1 << 20)));
+    let stuck = call(&bridge, Request::new("x", Some(params), LIMIT));
+    peer.stdin.fill_buf().await.unwrap();
+    bridge.close();
+    let mut rest = Vec::new();
+    tokio::io::AsyncReadExt::read_to_end(&mut peer.stdin, &mut rest).await.unwrap();
+    drop(peer);
+    assert_eq!(stuck.await.unwrap(), Err(CallError::Disconnected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_pipes_cannot_deadlock() {
+    let (bridge, mut peer, _) =
+        bridge_with(BridgeConfig { max_in_flight: 2, ..BridgeConfig::default() });
+    let params = Bytes::from(format!("[\"{}\"]", "x".repeat(1 << 20)));
+    let first = call(&bridge, Request::new("a", Some(params), LIMIT));
+    peer.stdin.fill_buf().await.unwrap();
+    // The peer writes far more than a pipe holds before it reads on.
+    for _ in 0..1000 {
+        peer.says(
+            &json!({"method": "notifications/message", "params": {"data": "y".repeat(1000)}})
+                .to_string(),
+        )
+        .await;
+    }
+    let heard = peer.hears().await;
+    peer.answers(&heard, json!("z".repeat(1 << 20))).await;
+    assert_eq!(first.await.unwrap().unwrap().len(), (1 << 20) + 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_servers_own_requests_are_answered() {
+    let (_bridge, mut peer, _) = bridge();
+    peer.says(r#"{"jsonrpc":"2.0","id":"p-1","method":"ping"}"#).await;
+    assert_eq!(peer.hears().await, json!({"jsonrpc": "2.0", "id": "p-1", "result": {}}));
+    peer.says(r#"{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{}}"#).await;
+    let refusal = peer.hears().await;
+    assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(2), &json!(-32601)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn idleness_is_silence_with_nothing_asked() {
+    let (bridge, mut peer, _) = bridge();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(bridge.idle_for().unwrap() >= Duration::from_secs(3));
+    let running = call(&bridge, request("x"));
+    let heard = peer.hears().await;
+    assert_eq!(bridge.idle_for(), None);
+    peer.answers(&heard, json!(0)).await;
+    running.await.unwrap().unwrap();
+    assert!(bridge.idle_for().unwrap() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_word_of_the_server_is_a_sign_of_life() {
+    let (bridge, mut peer, _) = bridge();
+    let (_, ()) = tokio::join!(bridge.sign_of_life(), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        peer.says("hm").await;
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_server_is_opened_by_initialize() {
+    let (bridge, mut peer, _) = bridge();
+    let (info, ()) = tokio::join!(handshake(&bridge, LIMIT), async {
+        let heard = peer.hears().await;
+        assert_eq!(
+            (&heard["method"], &heard["params"]["protocolVersion"]),
+            (&json!("initialize"), &json!("2025-11-25"))
+        );
+        let result = json!({"protocolVersion": "2025-03-26", "capabilities": {"tools": {}}, "serverInfo": {"name": "old"}});
+        peer.answers(&heard, result).await;
+        assert_eq!(peer.hears().await["method"], "notifications/initialized");
+    });
+    let info = info.unwrap();
+    assert_eq!(
+        (info.protocol_version.as_str(), &info.server_info["name"]),
+        ("2025-03-26", &json!("old"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_modern_server_is_discovered_and_every_request_introduces_itself() {
+    let (bridge, mut peer, _) = bridge();
+    let (info, ()) = tokio::join!(handshake(&bridge, LIMIT), async {
+        let heard = peer.hears().await;
+        peer.says(
+            &json!({"id": heard["id"], "error": {"code": -32022, "message": "unsupported"}})
+                .to_string(),
+        )
+        .await;
+        let heard = peer.hears().await;
+        assert_eq!(heard["method"], "server/discover");
+        assert_eq!(
+            heard["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}, "serverInfo": {"name": "new"}});
+        peer.answers(&heard, result).await;
+    });
+    assert_eq!(info.unwrap().protocol_version, "2026-07-28");
+    let called = call(
+        &bridge,
+        Request::new("tools/call", Some(Bytes::from_static(br#"{"name":"x"}"#)), LIMIT),
+    );
+    let heard = peer.hears().await;
+    assert_eq!(heard["params"]["name"], "x");
+    assert!(heard["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"].is_object());
+    peer.answers(&heard, json!({})).await;
+    called.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_knows_neither_era_is_refused_with_both_reasons() {
+    let (bridge, mut peer, _) = bridge();
+    let (info, ()) = tokio::join!(handshake(&bridge, LIMIT), async {
+        for message in ["no initialize", "no discover"] {
+            let heard = peer.hears().await;
+            peer.says(
+                &json!({"id": heard["id"], "error": {"code": -32601, "message": message}})
+                    .to_string(),
+            )
+            .await;
+        }
+    });
+    let text = info.unwrap_err().to_string();
+    assert!(text.contains("no initialize") && text.contains("no discover"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_is_not_waited_for_without_end() {
+    let (bridge, _peer, _) = bridge();
+    let error = handshake(&bridge, LIMIT).await.unwrap_err();
+    assert!(matches!(error, HandshakeError::Silent { method: "initialize", .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_followed_over_its_pages_byte_for_byte() {
+    let (bridge, mut peer, _) = bridge();
+    let (listing, ()) = tokio::join!(collect_pages(&bridge, "tools/list", "tools", LIMIT), async {
+        let heard = peer.hears().await;
+        assert!(heard.get("params").is_none());
+        peer.says(&format!(
+            r#"{{"id":{},"result":{{"tools":[{{"name":"a", "x":1.0}}],"nextCursor":"p2"}}}}"#,
+            heard["id"]
+        ))
+        .await;
+        let heard = peer.hears().await;
+        assert_eq!(heard["params"]["cursor"], "p2");
+        peer.answers(&heard, json!({"tools": [{"name": "b"}]})).await;
+    });
+    let items: Vec<String> =
+        listing.unwrap().items.iter().map(|item| item.get().to_owned()).collect();
+    assert_eq!(items, [r#"{"name":"a", "x":1.0}"#, r#"{"name":"b"}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_turns_in_circles_is_an_error() {
+    let (bridge, mut peer, _) = bridge();
+    let (listing, ()) = tokio::join!(collect_pages(&bridge, "tools/list", "tools", LIMIT), async {
+        for _ in 0..2 {
+            let heard = peer.hears().await;
+            peer.answers(&heard, json!({"tools": [], "nextCursor": "again"})).await;
+        }
+    });
+    assert!(listing.unwrap_err().to_string().contains("same cursor"));
+}
