@@ -425,7 +425,9 @@ async fn read_messages<R>(
             Ok(Some(Frame::Line(line))) => match Incoming::parse(&line) {
                 Ok(Incoming::One(message)) => shared.take(message, &*listener),
                 Ok(Incoming::Batch(messages)) => {
-                    messages.into_iter().for_each(|message| shared.take(message, &*listener))
+                    for message in messages {
+                        shared.take(message, &*listener);
+                    }
                 }
                 Err(_) => listener.noise(&line),
             },

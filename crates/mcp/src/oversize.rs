@@ -70,7 +70,7 @@ impl IdScanner {
             }
             b',' => self.end_of_value(),
             b'0'..=b'9' if self.reading && self.depth == 1 && self.digits.len() < MAX_ID => {
-                self.digits.push(byte)
+                self.digits.push(byte);
             }
             byte if byte.is_ascii_whitespace() => {}
             _ if self.depth == 1 => self.reading = false,

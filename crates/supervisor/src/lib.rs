@@ -1,1 +1,21 @@
-//! supervisor
+//! What is running: one driver task per server that starts it, watches it, restarts it and
+//! stops it, and the registry of all of them.
+//!
+//! The supervisor is told what is wanted (`Supervisor::configure`) and tells what is true
+//! (`Snapshot`, `EventBus`). It knows nothing of HTTP, SQL or users: what must be stored it
+//! says to a `Recorder`.
+#![warn(missing_docs)]
+
+mod calls;
+mod events;
+mod launch;
+mod rotating;
+mod server;
+mod supervisor;
+
+pub use calls::{ActivityLog, CallObserver};
+pub use events::{EventBus, Subscription};
+pub use launch::{Launched, Launcher, ProcessLauncher, Running};
+pub use rotating::{RotatingFile, Rotation};
+pub use server::{CallFailure, LogFeed, Recorder, ServerHandle, ServerLog, Snapshot};
+pub use supervisor::{Supervisor, SupervisorConfig};

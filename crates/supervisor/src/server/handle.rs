@@ -1,0 +1,159 @@
+//! The way in to one server, for everybody but its driver. A cheap clone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bytes::Bytes;
+use cofer_mcp::{Bridge, CallError, Called, Listing, Request, collect_pages};
+use cofer_model::{ServerId, ServerSpec, Status, Usage};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::driver::Order;
+use super::log::ServerLog;
+use super::snapshot::Snapshot;
+use crate::calls::CallRecorder;
+use crate::launch::Running;
+
+/// See the module.
+#[derive(Clone)]
+pub struct ServerHandle {
+    pub(crate) parts: Arc<HandleParts>,
+}
+
+/// What a handle shares with its driver.
+pub(crate) struct HandleParts {
+    pub(crate) id: ServerId,
+    /// The configuration as the driver last took it; read by each call.
+    pub(crate) spec: ArcSwap<ServerSpec>,
+    /// The running server, while it is ready; read by each call, hence without a lock.
+    pub(crate) live: ArcSwapOption<Live>,
+    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) log: Arc<ServerLog>,
+    pub(crate) noise: Arc<AtomicU64>,
+    pub(crate) calls: CallRecorder,
+}
+
+/// A server that answers.
+pub(crate) struct Live {
+    pub(crate) bridge: Bridge,
+    pub(crate) running: Arc<dyn Running>,
+}
+
+/// Why a call has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CallFailure {
+    /// The server does not run.
+    #[error("the server is {status}")]
+    NotConnected {
+        /// What it is instead.
+        status: Status,
+    },
+    /// It runs, and the call failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+impl ServerHandle {
+    /// The server.
+    pub fn id(&self) -> ServerId {
+        self.parts.id
+    }
+
+    /// The configuration it has now.
+    pub fn spec(&self) -> Arc<ServerSpec> {
+        self.parts.spec.load_full()
+    }
+
+    /// What is true of it now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.parts.snapshot.borrow())
+    }
+
+    /// What it said.
+    pub fn log(&self) -> &ServerLog {
+        &self.parts.log
+    }
+
+    /// Lines on its stdout that were not MCP, since it last started.
+    pub fn noise_lines(&self) -> u64 {
+        self.parts.noise.load(Ordering::Relaxed)
+    }
+
+    /// What it uses, while it is ready.
+    pub fn usage(&self) -> Option<Usage> {
+        self.parts.live.load().as_ref().and_then(|live| live.running.usage())
+    }
+
+    /// What isolation is in force, while it is ready.
+    pub fn isolation(&self) -> Option<Value> {
+        self.parts.live.load().as_ref().map(|live| live.running.isolation())
+    }
+
+    /// Sends a request and gives back the result as the bytes it came in. Dropping the future
+    /// cancels the request.
+    pub async fn call(
+        &self,
+        method: &str,
+        params: Option<Bytes>,
+        timeout: Option<Duration>,
+    ) -> Result<Bytes, CallFailure> {
+        let bridge = self.bridge()?;
+        let spec = self.parts.spec.load_full();
+        let timeout = timeout.unwrap_or_else(|| spec.call_timeout());
+        let calls = &self.parts.calls;
+        let record = calls.begin(
+            &self.parts.log,
+            self.parts.id,
+            spec.name.as_str(),
+            method,
+            params.as_ref(),
+        );
+        let called: Called = bridge.call(Request::new(method, params, timeout)).await;
+        record.finish(&called);
+        Ok(called.result?)
+    }
+
+    /// Follows a list over its pages.
+    pub async fn list(&self, method: &str, key: &str) -> Result<Listing, CallFailure> {
+        let bridge = self.bridge()?;
+        let timeout = self.parts.spec.load().call_timeout();
+        Ok(collect_pages(&bridge, method, key, timeout).await?)
+    }
+
+    /// Waits, at most for `limit`, until nothing more is to come by itself.
+    pub async fn settled(&self, limit: Duration) -> Arc<Snapshot> {
+        let mut snapshot = self.parts.snapshot.clone();
+        let settled = snapshot.wait_for(|snapshot| snapshot.status.is_settled());
+        // Neither the end of the wait nor that of the driver changes what is true.
+        drop(tokio::time::timeout(limit, settled).await);
+        self.snapshot()
+    }
+
+    /// Restarts it by a person's wish; false where it is not switched on.
+    pub async fn restart(&self) -> bool {
+        let (ack, taken) = oneshot::channel();
+        if self.parts.orders.send(Order::Restart { ack }).await.is_err() {
+            return false;
+        }
+        taken.await.unwrap_or(false)
+    }
+
+    pub(crate) async fn order(&self, order: impl FnOnce(oneshot::Sender<()>) -> Order) {
+        let (ack, taken) = oneshot::channel();
+        if self.parts.orders.send(order(ack)).await.is_ok() {
+            // A driver that ends meanwhile has no more to say.
+            taken.await.ok();
+        }
+    }
+
+    fn bridge(&self) -> Result<Bridge, CallFailure> {
+        match &*self.parts.live.load() {
+            Some(live) => Ok(live.bridge.clone()),
+            None => Err(CallFailure::NotConnected { status: self.snapshot().status }),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What is true of a server now, as everybody but its driver sees it.
+
+use std::sync::Arc;
+
+use cofer_model::{
+    EventKind, Failure, PeerInfo, ProcessStatus, ServerId, ServerSpec, Status, StatusChange,
+};
+use time::OffsetDateTime;
+use tokio::sync::watch;
+
+use crate::events::EventBus;
+
+/// One moment of a server's life.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The server.
+    pub id: ServerId,
+    /// The configuration it runs with, or would run with.
+    pub spec: Arc<ServerSpec>,
+    /// Its state.
+    pub status: Status,
+    /// The event that told of this state.
+    pub generation: u64,
+    /// Why it is in `error`, or why it last failed while it is being restarted.
+    pub failure: Option<Failure>,
+    /// Its process, while it has one.
+    pub pid: Option<u32>,
+    /// When that process started.
+    pub started_at: Option<OffsetDateTime>,
+    /// How often it was started again after a crash, since a person last started it.
+    pub restart_count: u32,
+    /// When it last crashed.
+    pub last_crash_at: Option<OffsetDateTime>,
+    /// When it is to be started next.
+    pub next_restart_at: Option<OffsetDateTime>,
+    /// Why somebody should look at it.
+    pub health_reasons: Vec<String>,
+    /// Who it said it is.
+    pub peer: Option<Arc<PeerInfo>>,
+    /// What a person should know of its last stop.
+    pub notice: Option<String>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(id: ServerId, spec: Arc<ServerSpec>) -> Self {
+        Self {
+            id,
+            spec,
+            status: Status::Stopped,
+            generation: 0,
+            failure: None,
+            pid: None,
+            started_at: None,
+            restart_count: 0,
+            last_crash_at: None,
+            next_restart_at: None,
+            health_reasons: Vec::new(),
+            peer: None,
+            notice: None,
+        }
+    }
+
+    /// Whether something of it runs.
+    pub fn process_status(&self) -> ProcessStatus {
+        match self.status {
+            Status::Restarting => ProcessStatus::Restarting,
+            _ if self.pid.is_some() => ProcessStatus::Running,
+            _ => ProcessStatus::Stopped,
+        }
+    }
+
+    /// Forgets what is true only while there is a process.
+    pub(crate) fn without_process(&mut self) {
+        self.pid = None;
+        self.started_at = None;
+        self.peer = None;
+    }
+}
+
+/// The driver's way to tell what is true. Each change of status is one event.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    events: EventBus,
+}
+
+impl Publisher {
+    pub(crate) fn new(first: Snapshot, events: EventBus) -> Self {
+        Self { snapshot: watch::Sender::new(Arc::new(first)), events }
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.subscribe()
+    }
+
+    pub(crate) fn current(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.borrow())
+    }
+
+    /// Changes what is known without a change of status.
+    pub(crate) fn amend(&self, edit: impl FnOnce(&mut Snapshot)) {
+        let mut next = Snapshot::clone(&self.current());
+        edit(&mut next);
+        self.snapshot.send_replace(Arc::new(next));
+    }
+
+    /// Moves to `status`; the event goes out after the snapshot, so that whoever hears it
+    /// finds at least that state.
+    pub(crate) fn status(&self, status: Status, edit: impl FnOnce(&mut Snapshot)) {
+        let mut next = Snapshot::clone(&self.current());
+        let previous = next.status;
+        edit(&mut next);
+        next.status = status;
+        if previous == status {
+            self.snapshot.send_replace(Arc::new(next));
+            return;
+        }
+        self.events.publish(|generation| {
+            next.generation = generation;
+            let change = StatusChange {
+                id: next.id,
+                name: next.spec.name.to_string(),
+                status,
+                previous_status: previous,
+                generation,
+                at: OffsetDateTime::now_utc(),
+                error: next.failure.clone().filter(|_| status == Status::Error),
+            };
+            self.snapshot.send_replace(Arc::new(next));
+            EventKind::Status(change)
+        });
+    }
+}
