@@ -33,8 +33,6 @@ pub enum ErrorKind {
     MethodNotAllowed,
     /// The store did not do what it was asked.
     StoreUnavailable,
-    /// The daemon is on its way out.
-    ShuttingDown,
     /// Our bug.
     Internal,
 }

@@ -56,6 +56,11 @@ impl ServerName {
         Ok(Self(text.to_owned()))
     }
 
+    /// Stands in for a name that was wrong while the rest of a registration is checked.
+    pub(crate) fn placeholder() -> Self {
+        Self("unnamed".to_owned())
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -231,9 +231,10 @@ pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
 }
 
 /// One registered server: everything a person decides about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerSpec {
     /// What people call it.
+    #[schema(value_type = String)]
     pub name: ServerName,
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

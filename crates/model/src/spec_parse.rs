@@ -22,11 +22,8 @@ pub fn parse_registration(body: Value) -> Result<ServerSpec, Vec<FieldError>> {
     let mut fields = Fields { map, errors: Vec::new() };
     let spec = read(&mut fields);
     fields.refuse_the_rest();
-    check(spec.as_ref(), &mut fields.errors);
-    match spec {
-        Some(spec) if fields.errors.is_empty() => Ok(spec),
-        _ => Err(fields.errors),
-    }
+    check(&spec, &mut fields.errors);
+    if fields.errors.is_empty() { Ok(spec) } else { Err(fields.errors) }
 }
 
 /// Reads the body of a change: the fields it names replace those of `current`; null takes a
@@ -51,35 +48,37 @@ struct Fields {
 }
 
 impl Fields {
-    /// The field's value, `default` where it is missing or null, and none where it is wrong.
-    fn take<T: DeserializeOwned>(&mut self, key: &str, default: impl FnOnce() -> T) -> Option<T> {
+    /// The field's value, or `default` where it is missing or null. Where it is wrong, that is
+    /// noted and `default` stands in for it, so that the other fields can still be checked.
+    fn take<T: DeserializeOwned>(&mut self, key: &str, default: impl FnOnce() -> T) -> T {
         match self.map.shift_remove(key) {
-            None | Some(Value::Null) => Some(default()),
-            Some(value) => match serde_json::from_value(value) {
-                Ok(value) => Some(value),
-                Err(error) => {
-                    self.errors.push(FieldError::new(key, error.to_string()));
-                    None
-                }
-            },
+            None | Some(Value::Null) => default(),
+            Some(value) => serde_json::from_value(value).unwrap_or_else(|error| {
+                self.errors.push(FieldError::new(key, error.to_string()));
+                default()
+            }),
         }
     }
 
     /// A text that means something: blank is as good as missing.
-    fn take_text(&mut self, key: &str) -> Option<Option<String>> {
-        let text: Option<String> = self.take(key, || None)?;
-        Some(text.filter(|text| !text.trim().is_empty()))
+    fn take_text(&mut self, key: &str) -> Option<String> {
+        let text: Option<String> = self.take(key, || None);
+        text.filter(|text| !text.trim().is_empty())
     }
 
-    fn take_name(&mut self) -> Option<ServerName> {
-        let text: String = self.take("name", String::new)?;
-        match ServerName::new(&text) {
-            Ok(name) => Some(name),
-            Err(error) => {
+    fn take_name(&mut self) -> ServerName {
+        let wrong_before = self.errors.len();
+        let text: String = self.take("name", String::new);
+        ServerName::new(&text).unwrap_or_else(|error| {
+            if self.errors.len() == wrong_before {
                 self.errors.push(FieldError::new("name", error.to_string()));
-                None
             }
-        }
+            ServerName::placeholder()
+        })
+    }
+
+    fn is_wrong(&self, key: &str) -> bool {
+        self.errors.iter().any(|error| error.field == key)
     }
 
     fn refuse_the_rest(&mut self) {
@@ -90,83 +89,58 @@ impl Fields {
 }
 
 /// Reads each field by itself, so that one mistake does not hide another.
-fn read(fields: &mut Fields) -> Option<ServerSpec> {
-    let name = fields.take_name();
-    let description = fields.take_text("description");
-    let command = fields.take_text("command");
-    let args = fields.take("args", Vec::new);
-    let cwd = fields.take_text("cwd");
-    let image = fields.take_text("image");
-    let url = fields.take_text("url");
-    let stdio_bridge = fields.take("stdio_bridge", spec::yes);
-    let ports = fields.take("ports", Vec::new);
-    let environment = fields.take("environment", BTreeMap::new);
-    let volumes = fields.take("volumes", Vec::new);
-    let resource_limits = fields.take("resource_limits", Default::default);
-    let restart_policy = fields.take("restart_policy", Default::default);
-    let provider = fields.take("provider", || None);
-    let enabled = fields.take("enabled", spec::yes);
-    let include_resources = fields.take("include_resources", || false);
-    let call_timeout_ms = fields.take("call_timeout_ms", spec::default_call_timeout);
-    let start_timeout_ms = fields.take("start_timeout_ms", spec::default_start_timeout);
-    let max_in_flight = fields.take("max_in_flight", spec::one);
-    let heartbeat = fields.take("heartbeat", Default::default);
-    let sharing = fields.take("sharing", Default::default);
-    let network = fields.take("network", Default::default);
-    let require = fields.take("require", || None);
+fn read(fields: &mut Fields) -> ServerSpec {
+    let spec = ServerSpec {
+        name: fields.take_name(),
+        description: fields.take_text("description"),
+        command: fields.take_text("command"),
+        args: fields.take("args", Vec::new),
+        cwd: fields.take_text("cwd"),
+        image: fields.take_text("image"),
+        url: fields.take_text("url"),
+        stdio_bridge: fields.take("stdio_bridge", spec::yes),
+        ports: fields.take("ports", Vec::new),
+        environment: fields.take("environment", BTreeMap::new),
+        volumes: fields.take("volumes", Vec::new),
+        resource_limits: fields.take("resource_limits", Default::default),
+        restart_policy: fields.take("restart_policy", Default::default),
+        provider: fields.take("provider", || None),
+        enabled: fields.take("enabled", spec::yes),
+        include_resources: fields.take("include_resources", || false),
+        call_timeout_ms: fields.take("call_timeout_ms", spec::default_call_timeout),
+        start_timeout_ms: fields.take("start_timeout_ms", spec::default_start_timeout),
+        max_in_flight: fields.take("max_in_flight", spec::one),
+        heartbeat: fields.take("heartbeat", Default::default),
+        sharing: fields.take("sharing", Default::default),
+        network: fields.take("network", Default::default),
+        require: fields.take("require", || None),
+    };
+    read_kind(&spec, fields);
+    spec
+}
 
-    let named = [(&command, "command"), (&image, "image"), (&url, "url")];
+/// A server is given by exactly one of three fields.
+fn read_kind(spec: &ServerSpec, fields: &mut Fields) {
+    let named = [(&spec.command, "command"), (&spec.image, "image"), (&spec.url, "url")];
     let given: Vec<&str> = named
         .iter()
-        .filter(|(value, _)| !matches!(value, Some(None)))
+        .filter(|(value, key)| value.is_some() || fields.is_wrong(key))
         .map(|(_, key)| *key)
         .collect();
     match given.as_slice() {
         [] => fields.errors.push(FieldError::new("command", "Command is required")),
-        [_] => {}
-        [_, extra @ ..] => {
+        [first, extra @ ..] => {
             for key in extra {
-                let message = format!(
-                    "give one of `command`, `image` and `url`, not `{}` and `{key}`",
-                    given[0]
-                );
+                let message =
+                    format!("give one of `command`, `image` and `url`, not `{first}` and `{key}`");
                 fields.errors.push(FieldError::new(*key, message));
             }
         }
     }
-
-    Some(ServerSpec {
-        name: name?,
-        description: description?,
-        command: command?,
-        args: args?,
-        cwd: cwd?,
-        image: image?,
-        url: url?,
-        stdio_bridge: stdio_bridge?,
-        ports: ports?,
-        environment: environment?,
-        volumes: volumes?,
-        resource_limits: resource_limits?,
-        restart_policy: restart_policy?,
-        provider: provider?,
-        enabled: enabled?,
-        include_resources: include_resources?,
-        call_timeout_ms: call_timeout_ms?,
-        start_timeout_ms: start_timeout_ms?,
-        max_in_flight: max_in_flight?,
-        heartbeat: heartbeat?,
-        sharing: sharing?,
-        network: network?,
-        require: require?,
-    })
 }
 
 /// What no single field's type can say.
-fn check(spec: Option<&ServerSpec>, errors: &mut Vec<FieldError>) {
-    let Some(spec) = spec else {
-        return;
-    };
+fn check(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
     for key in spec.environment.keys() {
         if key.is_empty() || key.contains(['=', '\0']) {
             errors.push(FieldError::new(
@@ -293,7 +267,10 @@ mod tests {
             "name": " ", "args": "not a list", "max_in_flight": 0, "colour": "red",
             "environment": {"A=B": "x"}, "heartbeat": {"interval": 3},
         });
-        assert_eq!(fields_of(body), ["name", "args", "heartbeat", "command", "colour"]);
+        assert_eq!(
+            fields_of(body),
+            ["name", "args", "heartbeat", "command", "colour", "environment.A=B", "max_in_flight"]
+        );
         let body = json!({"name": "x", "command": "y", "max_in_flight": 0, "call_timeout_ms": 0, "environment": {"A=B": "x"}});
         assert_eq!(fields_of(body), ["environment.A=B", "call_timeout_ms", "max_in_flight"]);
     }
