@@ -1,1 +1,29 @@
-//! daemon
+//! The daemon behind `cofer serve`: it joins the store, the supervisor and the HTTP API, and
+//! sees to it that they begin and end in the right order.
+//!
+//! It knows nothing of command lines, stdout or signals: it is given a `Config`, says when it
+//! is ready, and runs until a future that it is given ends.
+
+mod api;
+mod app;
+mod console;
+mod data_dir;
+mod failure;
+mod guard;
+mod import;
+mod jsonc;
+mod log_line;
+mod metrics;
+mod recorder;
+mod registry;
+mod run;
+mod telemetry;
+mod token;
+mod validate;
+mod view;
+
+pub use api::openapi;
+pub use data_dir::DataDirError;
+pub use failure::DaemonError;
+pub use run::{Config, Ready, run};
+pub use telemetry::TelemetryError;

@@ -1,0 +1,243 @@
+//! Calls: one JSON-RPC request to a server as one HTTP request, and the lists it offers.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use bytes::{Bytes, BytesMut};
+use cofer_mcp::CallError;
+use cofer_model::{ErrorBody, FieldError};
+use cofer_supervisor::{CallFailure, ServerHandle};
+use http_body::{Frame, SizeHint};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::error::ApiError;
+use super::extract::{RawBody, malformed};
+use crate::app::App;
+
+/// The longest time limit of one call: a day.
+const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
+/// Up to here a result is copied into one piece with its envelope; above, it is sent as it lies.
+const SMALL: usize = 32 * 1024;
+/// How long a caller is told to wait when the queue is full.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What a call asks for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallBody<'a> {
+    /// The JSON-RPC method, such as `tools/call`.
+    #[serde(borrow)]
+    #[schema(value_type = String)]
+    method: Cow<'a, str>,
+    /// Its params: an object or an array, passed on as they are.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    params: Option<&'a RawValue>,
+    /// How long the server may be silent; the server's `call_timeout_ms` where it is missing.
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+}
+
+/// What a call gives back.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallResult {
+    /// The JSON-RPC result, as the server sent it.
+    result: Value,
+}
+
+/// Call a method of a server.
+#[utoipa::path(post, path = "/mcp/servers/{id}/call", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
+    request_body = CallBody<'static>,
+    responses((status = 200, body = CallResult), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
+        (status = 429, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
+pub(crate) async fn call(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    RawBody(body): RawBody,
+) -> Result<Response, ApiError> {
+    let handle = app.registry.find(&id)?;
+    let call: CallBody<'_> =
+        serde_json::from_slice(&body).map_err(|error| wrong_call(&body, &error))?;
+    let timeout = check_timeout(call.timeout_ms)?;
+    let params = call.params.map(|params| body.slice_ref(params.get().as_bytes()));
+    let result = handle.call(&call.method, params, timeout).await;
+    result.map(|result| json_answer("result", result)).map_err(|failure| failed(&handle, failure))
+}
+
+/// The tools of a server, all pages of them.
+#[utoipa::path(get, path = "/mcp/servers/{id}/tools", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
+    responses((status = 200, description = "`{\"tools\": […], \"total\": n}`"), (status = 409, body = ErrorBody)))]
+pub(crate) async fn tools(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    list(&app, &id, "tools").await
+}
+
+/// The resources of a server, all pages of them.
+#[utoipa::path(get, path = "/mcp/servers/{id}/resources", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
+    responses((status = 200, description = "`{\"resources\": […], \"total\": n}`"), (status = 409, body = ErrorBody)))]
+pub(crate) async fn resources(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    list(&app, &id, "resources").await
+}
+
+/// The prompts of a server, all pages of them.
+#[utoipa::path(get, path = "/mcp/servers/{id}/prompts", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
+    responses((status = 200, description = "`{\"prompts\": […], \"total\": n}`"), (status = 409, body = ErrorBody)))]
+pub(crate) async fn prompts(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    list(&app, &id, "prompts").await
+}
+
+async fn list(app: &App, id: &str, key: &str) -> Result<Response, ApiError> {
+    let handle = app.registry.find(id)?;
+    let items = match handle.list(&format!("{key}/list"), key).await {
+        Ok(listing) => listing.items,
+        Err(failure) if offers_none(&handle, key, &failure) => Vec::new(),
+        Err(failure) => return Err(failed(&handle, failure)),
+    };
+    let total = items.len();
+    let items = serde_json::to_string(&items)
+        .map_err(|error| ApiError::internal(format!("could not write the list: {error}")))?;
+    let body = format!(r#"{{"{key}":{items},"total":{total}}}"#);
+    Ok(json_response(Body::from(body)))
+}
+
+/// Whether a server that does not know a list said from the start that it has none.
+fn offers_none(handle: &ServerHandle, key: &str, failure: &CallFailure) -> bool {
+    let unknown =
+        matches!(failure, CallFailure::Call(CallError::Rpc(error)) if error.code == -32601);
+    let declared =
+        handle.snapshot().peer.as_ref().is_some_and(|peer| peer.capabilities.get(key).is_some());
+    unknown && !declared
+}
+
+/// From the failure of a call to an HTTP answer.
+fn failed(handle: &ServerHandle, failure: CallFailure) -> ApiError {
+    let spec = handle.spec();
+    let name = spec.name.as_str();
+    let error = match failure {
+        CallFailure::NotConnected { status } => {
+            return ApiError::not_connected(name, status);
+        }
+        CallFailure::Call(error) => error,
+    };
+    match error {
+        CallError::Rpc(error) => ApiError::mcp(error.code, &error.message, error.data),
+        CallError::Timeout(limit) => ApiError::timeout(name, limit),
+        CallError::QueueTimeout(_) => ApiError::new(cofer_model::ErrorKind::Timeout, format!("the call to `{name}` timed out: {error}"))
+            .hint("the server works on other calls; raise `max_in_flight` if it can do several at once, or `timeout_ms`"),
+        CallError::Overloaded { .. } => ApiError::overloaded(name, RETRY_AFTER),
+        CallError::RequestTooLarge { cap, .. } => ApiError::request_too_large(usize::try_from(cap).unwrap_or(usize::MAX)),
+        CallError::AnswerTooLarge { cap, .. } => ApiError::answer_too_large(name, usize::try_from(cap).unwrap_or(usize::MAX)),
+        CallError::BadParams => ApiError::invalid_part("params", error.to_string()),
+        CallError::Disconnected => ApiError::new(cofer_model::ErrorKind::NotConnected, format!("`{name}` ended before it answered"))
+            .hint("its log tells why; it is restarted by its restart policy"),
+    }
+}
+
+fn check_timeout(timeout_ms: Option<u64>) -> Result<Option<Duration>, ApiError> {
+    match timeout_ms {
+        Some(1..=MAX_TIMEOUT_MS) | None => Ok(timeout_ms.map(Duration::from_millis)),
+        Some(_) => Err(ApiError::invalid_part(
+            "timeout_ms",
+            format!("is not between 1 and {MAX_TIMEOUT_MS}"),
+        )),
+    }
+}
+
+/// Looks again at a body that is no call, slowly, to say what is wrong with each field.
+fn wrong_call(body: &[u8], error: &serde_json::Error) -> ApiError {
+    let value = match serde_json::from_slice(body) {
+        Ok(Value::Object(value)) => value,
+        Ok(_) => return ApiError::invalid_part("", "the body is not a JSON object"),
+        Err(error) => return malformed(&error),
+    };
+    let mut fields = Vec::new();
+    match value.get("method") {
+        None => fields.push(FieldError::new("method", "is missing")),
+        Some(Value::String(_)) => {}
+        Some(_) => fields.push(FieldError::new("method", "is not a text")),
+    }
+    if value
+        .get("timeout_ms")
+        .is_some_and(|timeout| !timeout.is_null() && timeout.as_u64().is_none())
+    {
+        fields.push(FieldError::new("timeout_ms", "is not a whole number of milliseconds"));
+    }
+    for key in
+        value.keys().filter(|key| !matches!(key.as_str(), "method" | "params" | "timeout_ms"))
+    {
+        fields.push(FieldError::new(key, format!("unknown field `{key}`")));
+    }
+    if fields.is_empty() {
+        fields.push(FieldError::new("", error.to_string()));
+    }
+    ApiError::invalid(fields)
+}
+
+/// `{"key": value}`, the value as the bytes it came in.
+fn json_answer(key: &str, value: Bytes) -> Response {
+    let head = format!(r#"{{"{key}":"#);
+    if value.len() <= SMALL {
+        let mut whole = BytesMut::with_capacity(head.len() + value.len() + 1);
+        whole.extend_from_slice(head.as_bytes());
+        whole.extend_from_slice(&value);
+        whole.extend_from_slice(b"}");
+        return json_response(Body::from(whole.freeze()));
+    }
+    json_response(Body::new(Pieces {
+        pieces: [Bytes::from_static(b"}"), value, Bytes::from(head)],
+        left: 3,
+    }))
+}
+
+fn json_response(body: Body) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
+/// A body of three pieces, in reverse order, of which none is copied.
+struct Pieces {
+    pieces: [Bytes; 3],
+    left: usize,
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(next) = self.left.checked_sub(1) else {
+            return Poll::Ready(None);
+        };
+        self.left = next;
+        Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.pieces[next])))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
+    }
+}

@@ -1,0 +1,165 @@
+//! What handlers take from a request, with our own words for what is wrong with it.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Query, Request};
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
+use axum::http::request::Parts;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::error::ApiError;
+use cofer_model::{ErrorKind, FieldError};
+
+/// What is read of a body that is refused for its size, so that the client, which first sends
+/// and then reads, sees the answer and not a broken connection.
+const DRAIN_BYTES: u64 = 256 * 1024 * 1024;
+const DRAIN_TIME: Duration = Duration::from_secs(10);
+
+/// How large a request's body may be; part of the state of every router that takes bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BodyLimit(pub usize);
+
+/// The body as it came, whatever its content type says.
+#[derive(Debug, Clone)]
+pub(crate) struct RawBody(pub Bytes);
+
+/// The body as JSON, whatever its content type says.
+#[derive(Debug, Clone)]
+pub(crate) struct JsonBody(pub Value);
+
+/// The query's parameters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Params<T>(pub T);
+
+impl<S> FromRequest<S> for RawBody
+where
+    S: Send + Sync,
+    BodyLimit: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let BodyLimit(cap) = BodyLimit::from_ref(state);
+        let length = request.headers().get(CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|length| length > cap as u64) {
+            // A client that asks before it sends has nothing under way.
+            if !request.headers().contains_key(EXPECT) {
+                drain(request.into_body()).await;
+            }
+            return Err(ApiError::request_too_large(cap));
+        }
+        let length = length.and_then(|length| usize::try_from(length).ok());
+        let mut body = request.into_body();
+        match read(&mut body, length.unwrap_or_default(), cap).await {
+            Ok(Some(bytes)) => Ok(Self(bytes)),
+            Ok(None) => {
+                drain(body).await;
+                Err(ApiError::request_too_large(cap))
+            }
+            Err(error) => Err(ApiError::invalid_part("", format!("the body broke off: {error}"))),
+        }
+    }
+}
+
+/// The whole body, none where it is over the cap. A body in one piece, as small ones are, is
+/// handed on as it is; a larger one is copied once, into memory taken at once where its
+/// `length` is known.
+async fn read(body: &mut Body, length: usize, cap: usize) -> Result<Option<Bytes>, axum::Error> {
+    let Some(first) = next_piece(body).await? else {
+        return Ok(Some(Bytes::new()));
+    };
+    if first.len() > cap {
+        return Ok(None);
+    }
+    let Some(second) = next_piece(body).await? else {
+        return Ok(Some(first));
+    };
+    let mut whole = BytesMut::with_capacity(length.max(first.len() + second.len()));
+    whole.extend_from_slice(&first);
+    let mut piece = Some(second);
+    while let Some(bytes) = piece {
+        if whole.len() + bytes.len() > cap {
+            return Ok(None);
+        }
+        whole.extend_from_slice(&bytes);
+        piece = next_piece(body).await?;
+    }
+    Ok(Some(whole.freeze()))
+}
+
+async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+async fn drain(mut body: Body) {
+    let read = async {
+        let mut left = DRAIN_BYTES;
+        while let Ok(Some(piece)) = next_piece(&mut body).await {
+            let Some(rest) = left.checked_sub(piece.len() as u64) else {
+                return;
+            };
+            left = rest;
+        }
+    };
+    // Whether it ended or not, the answer is the same.
+    tokio::time::timeout(DRAIN_TIME, read).await.unwrap_or_default();
+}
+
+impl<S> FromRequest<S> for JsonBody
+where
+    S: Send + Sync,
+    BodyLimit: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let RawBody(bytes) = RawBody::from_request(request, state).await?;
+        if bytes.trim_ascii().is_empty() {
+            return Err(ApiError::invalid_part("", "the body is empty; JSON is expected"));
+        }
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| malformed(&error))
+    }
+}
+
+/// The body is not JSON; says where it stops being it.
+pub(crate) fn malformed(error: &serde_json::Error) -> ApiError {
+    let message = format!("the body is not JSON: {error}");
+    let fields = [FieldError::new("", &message)];
+    ApiError::new(ErrorKind::InvalidRequest, &message)
+        .details(json!({ "fields": fields, "line": error.line(), "column": error.column() }))
+}
+
+impl<S, T> FromRequestParts<S> for Params<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(params)) => Ok(Self(params)),
+            Err(rejection) => Err(bad_query(&rejection)),
+        }
+    }
+}
+
+/// axum's words are "Failed to deserialize query string: wait: invalid digit …": what stands
+/// after the first colon is the parameter, where it is known.
+fn bad_query(rejection: &QueryRejection) -> ApiError {
+    let text = rejection.body_text();
+    let reason = text.split_once(": ").map_or(text.as_str(), |(_, reason)| reason);
+    let (field, message) = reason.split_once(": ").unwrap_or(("query", reason));
+    ApiError::invalid_part(field, message)
+}

@@ -1,0 +1,103 @@
+//! The HTTP API: what every route shares is here and in the modules below.
+
+mod calls;
+pub(crate) mod error;
+pub(crate) mod extract;
+mod servers;
+mod streams;
+mod tools;
+
+use std::future::{Ready, ready};
+use std::sync::Arc;
+
+use axum::http::{Method, Uri};
+use axum::routing::get;
+use axum::{Json, Router};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi as _;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::console;
+use crate::guard::{Guard, GuardLayer};
+use error::{ApiError, answer_panic};
+
+/// What stands above the routes in the OpenAPI document.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "Cofer", description = "Runs, guards, joins and shows MCP servers."),
+    servers((url = "/api/v1")),
+    modifiers(&BearerToken),
+    security(("token" = [])),
+    components(schemas(cofer_model::StatusChange, cofer_model::ToolCallStarted, cofer_model::ToolCallFinished))
+)]
+struct Document;
+
+/// Every route wants the token.
+struct BearerToken;
+
+impl utoipa::Modify for BearerToken {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        document.components.get_or_insert_default().add_security_scheme("token", scheme);
+    }
+}
+
+/// Every route of the daemon.
+pub(crate) fn routes(app: App) -> Router {
+    let (api, document) = documented().split_for_parts();
+    let api = api.route("/openapi.json", get(move || ready(Json(document.clone()))));
+    Router::new()
+        .route("/healthz", get(tools::healthz))
+        .route("/metrics", get(tools::metrics))
+        .nest("/api/v1", api)
+        .merge(console::routes())
+        .with_state(app)
+}
+
+/// The API as an OpenAPI 3.1 document, for the committed copy and the console's types.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    documented().split_for_parts().1
+}
+
+fn documented() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(servers::register, servers::list))
+        .routes(routes!(servers::show, servers::change, servers::remove))
+        .routes(routes!(servers::enable))
+        .routes(routes!(servers::disable))
+        .routes(routes!(servers::restart))
+        .routes(routes!(calls::call))
+        .routes(routes!(calls::tools))
+        .routes(routes!(calls::resources))
+        .routes(routes!(calls::prompts))
+        .routes(routes!(streams::logs))
+        .routes(routes!(streams::events))
+        .routes(routes!(tools::check))
+        .routes(routes!(tools::import))
+        .routes(routes!(tools::activity))
+}
+
+/// Puts around `routes` what holds for every request: the guard first, then a way to answer
+/// panics, unknown routes and wrong methods. To be called once, when all routes are there.
+pub(crate) fn protect(routes: Router, guard: Arc<Guard>) -> Router {
+    routes
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(CatchPanicLayer::custom(answer_panic))
+        .layer(GuardLayer::new(guard))
+}
+
+fn unknown_route(method: Method, uri: Uri) -> Ready<ApiError> {
+    let message = format!("there is no route {method} {}", uri.path());
+    ready(ApiError::not_found(message).hint("GET /api/v1/openapi.json lists the routes"))
+}
+
+fn wrong_method(method: Method, uri: Uri) -> Ready<ApiError> {
+    ready(ApiError::method_not_allowed(&method, uri.path()))
+}
+
+#[cfg(test)]
+mod tests;

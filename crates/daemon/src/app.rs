@@ -1,0 +1,54 @@
+//! What every handler of the API can reach.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use cofer_store::Store;
+use cofer_supervisor::Supervisor;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::extract::BodyLimit;
+use crate::metrics::Metrics;
+use crate::registry::Registry;
+use crate::validate::Surroundings;
+
+/// A cheap clone.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Parts>);
+
+pub(crate) struct Parts {
+    pub(crate) registry: Registry,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) max_message: usize,
+    /// Ends streams that would otherwise outlive the daemon.
+    pub(crate) closing: CancellationToken,
+}
+
+impl App {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        self.registry.supervisor()
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// A body is a message with a small envelope around it.
+const ENVELOPE: usize = 64 * 1024;
+
+impl FromRef<App> for BodyLimit {
+    fn from_ref(app: &App) -> Self {
+        Self(app.max_message + ENVELOPE)
+    }
+}

@@ -1,0 +1,293 @@
+//! The data directory: private to its user, owned by one daemon at a time, with the bearer
+//! token, the instance's id and the address that the command line reads.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::token::{self, Token, TokenError};
+
+const DIR_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+/// No file that is read here is longer than this.
+const MAX_READ: u64 = token::MAX_CHARS as u64 * 4;
+
+/// An open data directory. Nobody else has it open while this value lives.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    path: PathBuf,
+    token: Token,
+    owner_id: Uuid,
+    /// The lock goes when the file is closed, also by SIGKILL.
+    _lock: File,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// The system said no.
+    #[error("could not {action} `{}`", path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// It is somebody else's, who could then read the token and change what is run.
+    #[error("the data directory `{}` belongs to user {owner}, not to user {user}", path.display())]
+    NotOwned {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who we are.
+        user: u32,
+    },
+    /// Another daemon has it.
+    #[error("the data directory `{}` is in use by another daemon{}", path.display(), by_pid(*pid))]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// That daemon's process, where it could be read.
+        pid: Option<u32>,
+    },
+    /// The token file is there and cannot serve.
+    #[error("`{}` does not hold a usable token", path.display())]
+    BadToken {
+        /// The token file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: TokenError,
+    },
+    /// The system gave no randomness for a token.
+    #[error("could not make a token")]
+    NoRandomness(#[source] io::Error),
+}
+
+fn by_pid(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}
+
+impl DataDirError {
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Io { .. } => "check that the directory and its file system can be written, or \
+                                choose another with --data-dir"
+                .to_owned(),
+            Self::NotOwned { .. } => {
+                "run the daemon as the directory's owner, or choose another with --data-dir"
+                    .to_owned()
+            }
+            Self::InUse { pid, .. } => {
+                let stop = pid.map_or_else(
+                    || "stop the other daemon".to_owned(),
+                    |pid| format!("stop the other daemon (kill {pid})"),
+                );
+                format!("{stop}, or choose another directory with --data-dir")
+            }
+            Self::BadToken { path, .. } => format!(
+                "delete `{}` to have a new token made; clients then need the new one",
+                path.display()
+            ),
+            Self::NoRandomness(_) => "the system's getrandom does not work".to_owned(),
+        }
+    }
+}
+
+impl DataDir {
+    /// Makes the directory where it is missing, makes it private, and takes it for this daemon.
+    pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self, DataDirError> {
+        let path = path.as_ref();
+        make_private_dir(path)?;
+        let path = fs::canonicalize(path).map_err(|source| io_error("find", path, source))?;
+        let lock = take_lock(&path)?;
+        make_private_dir(&path.join("logs"))?;
+        // What a daemon that was killed said about itself is no longer true.
+        remove_if_there(&path.join("address"))?;
+        let token = read_or_make_token(&path.join("token"))?;
+        let owner_id = read_or_make_instance(&path)?;
+        Ok(Self { path, token, owner_id, _lock: lock })
+    }
+
+    /// The directory, as an absolute path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where logs are written.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.path.join("logs")
+    }
+
+    /// What requests are authenticated with.
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+
+    /// Marks what this data directory's daemon runs. It stays over restarts and when the
+    /// directory is moved; a copy of the directory gets its own, so that the daemon of a copy
+    /// never takes the original's running servers for its orphans.
+    pub(crate) fn owner_id(&self) -> Uuid {
+        self.owner_id
+    }
+
+    /// Tells the command line where the daemon listens, until this value is dropped.
+    pub(crate) fn write_address(&self, url: &str) -> Result<(), DataDirError> {
+        write_private(&self.path.join("address"), url.as_bytes())
+    }
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        // Best effort: a stale address is also removed by the next daemon.
+        remove_if_there(&self.path.join("address")).unwrap_or_default();
+    }
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> DataDirError {
+    DataDirError::Io { action, path: path.to_owned(), source }
+}
+
+/// Mode 0700 whatever the umask and whatever it was, and ours.
+fn make_private_dir(path: &Path) -> Result<(), DataDirError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(DIR_MODE)
+        .create(path)
+        .map_err(|source| io_error("create the directory", path, source))?;
+    let metadata = fs::metadata(path).map_err(|source| io_error("look at", path, source))?;
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(DataDirError::NotOwned { path: path.to_owned(), owner: metadata.uid(), user });
+    }
+    if metadata.mode() & 0o7777 != DIR_MODE {
+        fs::set_permissions(path, Permissions::from_mode(DIR_MODE))
+            .map_err(|source| io_error("make private", path, source))?;
+    }
+    Ok(())
+}
+
+fn take_lock(dir: &Path) -> Result<File, DataDirError> {
+    let path = dir.join("lock");
+    // Not truncated on opening: the pid in it may be that of the daemon that holds it.
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(FILE_MODE)
+        .open(&path)
+        .map_err(|source| io_error("open", &path, source))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(DataDirError::InUse { path: dir.to_owned(), pid: read_pid(&file) });
+        }
+        Err(TryLockError::Error(source)) => return Err(io_error("lock", &path, source)),
+    }
+    write_pid(&mut file).map_err(|source| io_error("write", &path, source))?;
+    Ok(file)
+}
+
+fn read_pid(file: &File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(MAX_READ).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn read_or_make_token(path: &Path) -> Result<Token, DataDirError> {
+    match read_private(path)? {
+        Some(text) => Token::new(&text)
+            .map_err(|source| DataDirError::BadToken { path: path.to_owned(), source }),
+        None => {
+            let token =
+                Token::random().map_err(|errno| DataDirError::NoRandomness(errno.into()))?;
+            write_private(path, token.reveal().as_bytes())?;
+            Ok(token)
+        }
+    }
+}
+
+/// The id stands beside the directory's inode: a copy has the id too, but another inode.
+fn read_or_make_instance(dir: &Path) -> Result<Uuid, DataDirError> {
+    let path = dir.join("instance");
+    let inode = fs::metadata(dir).map_err(|source| io_error("look at", dir, source))?.ino();
+    if let Some(id) = read_private(&path)?.and_then(|text| instance_of(&text, inode)) {
+        return Ok(id);
+    }
+    let id = Uuid::new_v4();
+    write_private(&path, format!("{id} {inode}").as_bytes())?;
+    Ok(id)
+}
+
+fn instance_of(text: &str, inode: u64) -> Option<Uuid> {
+    let (id, of) = text.trim().split_once(' ')?;
+    (of.parse() == Ok(inode)).then_some(())?;
+    Uuid::try_parse(id).ok()
+}
+
+/// The file's text, none where it is not there; made private where it is not.
+fn read_private(path: &Path) -> Result<Option<String>, DataDirError> {
+    let read = || -> io::Result<String> {
+        let file = File::open(path)?;
+        if file.metadata()?.mode() & 0o7777 != FILE_MODE {
+            file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_READ).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    match read() {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(io_error("read", path, source)),
+    }
+}
+
+/// Writes a file of mode 0600 that is there whole or not at all, also after a power failure.
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), DataDirError> {
+    let temporary = path.with_extension("tmp");
+    let write = || {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(FILE_MODE)
+            .open(&temporary)?;
+        // The mode given on creation is cut by the umask, and a left-over file has its own.
+        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+        file.write_all(bytes)?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+    };
+    write().map_err(|source| io_error("write", path, source))
+}
+
+fn remove_if_there(path: &Path) -> Result<(), DataDirError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(io_error("remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[path = "data_dir_tests.rs"]
+mod tests;

@@ -1,0 +1,361 @@
+//! From another client's configuration to registrations: pure, saves nothing.
+//!
+//! Read are `{"mcpServers": {…}}` (Claude, Cursor, Cline and most others), `{"servers": {…}}`
+//! and `{"mcp": {"servers": {…}}}` (VS Code), a bare map of names to servers, and one server.
+
+use cofer_model::{NameError, ServerName};
+use serde_json::{Map, Value};
+
+use crate::jsonc;
+
+/// Keys whose value goes into the registration as it is.
+const TAKEN_OVER: [&str; 15] = [
+    "command",
+    "args",
+    "cwd",
+    "description",
+    "environment",
+    "enabled",
+    "restart_policy",
+    "resource_limits",
+    "include_resources",
+    "call_timeout_ms",
+    "start_timeout_ms",
+    "max_in_flight",
+    "heartbeat",
+    "sharing",
+    "provider",
+];
+/// Keys by which clients name the address of a remote server.
+const ADDRESSES: [&str; 3] = ["url", "serverUrl", "httpUrl"];
+
+/// One server of the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ImportEntry {
+    /// Its name there, made fit for use here.
+    pub name: String,
+    /// What becomes of it.
+    pub outcome: ImportOutcome,
+    /// What a person should look at.
+    pub warnings: Vec<String>,
+}
+
+/// What becomes of a server.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ImportOutcome {
+    /// The body of its registration, which may still be refused.
+    Register(Value),
+    /// Why it is left out.
+    Skip(String),
+}
+
+/// Why nothing can be imported.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImportError {
+    /// Not even with comments and trailing commas allowed.
+    #[error("could not read the configuration as JSON")]
+    Malformed(#[from] serde_json::Error),
+    /// JSON, but of something else.
+    #[error(
+        "found no servers: expected {{\"mcpServers\": {{…}}}}, {{\"servers\": {{…}}}}, a map of \
+         names to servers, or one server with a `command`"
+    )]
+    NoServers,
+}
+
+/// Reads a client's configuration.
+pub(crate) fn parse_import(text: &str) -> Result<Vec<ImportEntry>, ImportError> {
+    let Value::Object(root) = serde_json::from_str(&jsonc::to_json(text))? else {
+        return Err(ImportError::NoServers);
+    };
+    if is_server(&root) {
+        return Ok(vec![single(root)]);
+    }
+    let servers = find_servers(root).ok_or(ImportError::NoServers)?;
+    Ok(servers.into_iter().map(|(name, server)| entry(&name, server)).collect())
+}
+
+fn is_server(map: &Map<String, Value>) -> bool {
+    map.get("command").is_some_and(Value::is_string)
+        || ADDRESSES.iter().any(|key| map.get(*key).is_some_and(Value::is_string))
+}
+
+fn find_servers(mut root: Map<String, Value>) -> Option<Map<String, Value>> {
+    for key in ["mcpServers", "servers"] {
+        if root.get(key).is_some_and(Value::is_object) {
+            return into_object(root.remove(key)?);
+        }
+    }
+    if let Some(inner) = root.get_mut("mcp").and_then(|mcp| mcp.get_mut("servers"))
+        && inner.is_object()
+    {
+        return into_object(inner.take());
+    }
+    // A bare map is one only where all of it can be servers: half a settings file is not.
+    let bare =
+        !root.is_empty() && root.values().all(|value| value.as_object().is_some_and(is_server));
+    bare.then_some(root)
+}
+
+fn into_object(value: Value) -> Option<Map<String, Value>> {
+    if let Value::Object(map) = value { Some(map) } else { None }
+}
+
+/// One server by itself, with its name beside it or none at all.
+fn single(mut server: Map<String, Value>) -> ImportEntry {
+    if let Some(Value::String(name)) = server.remove("name") {
+        return entry(&name, Value::Object(server));
+    }
+    let command = server.get("command").and_then(Value::as_str).unwrap_or("server");
+    let name = command.rsplit('/').next().unwrap_or(command).to_owned();
+    let mut entry = entry(&name, Value::Object(server));
+    entry.warnings.push(format!("it had no name and was named “{}”", entry.name));
+    entry
+}
+
+fn entry(name: &str, server: Value) -> ImportEntry {
+    let mut warnings = Vec::new();
+    let fit = fit_name(name);
+    if fit != name.trim() {
+        warnings.push(format!("“{}” is not a name here; it was named “{fit}”", name.trim()));
+    }
+    let outcome = match server {
+        Value::Object(server) => convert(&fit, server, &mut warnings),
+        _ => ImportOutcome::Skip("it is not an object".to_owned()),
+    };
+    ImportEntry { name: fit, outcome, warnings }
+}
+
+/// Cline names servers `github.com/owner/repository`, which cannot stand in a URL path.
+fn fit_name(name: &str) -> String {
+    match ServerName::new(name) {
+        Err(NameError::BadCharacter) => {
+            let fits = |c: char| ServerName::new(&format!("x{c}x")).is_ok();
+            name.trim().chars().map(|c| if fits(c) { c } else { '-' }).collect()
+        }
+        _ => name.trim().to_owned(),
+    }
+}
+
+fn convert(name: &str, server: Map<String, Value>, warnings: &mut Vec<String>) -> ImportOutcome {
+    if let Some(reason) = why_not(&server) {
+        return ImportOutcome::Skip(reason);
+    }
+    let mut body = Map::new();
+    body.insert("name".to_owned(), name.into());
+    for (key, value) in server {
+        match key.as_str() {
+            "env" => insert_environment(&mut body, value, warnings),
+            "disabled" => {
+                body.insert("enabled".to_owned(), Value::Bool(value != Value::Bool(true)));
+            }
+            // Said by what is there, or by where it stands.
+            "type" | "transport" | "transportType" | "name" => {}
+            known if TAKEN_OVER.contains(&known) => {
+                body.insert(key, value);
+            }
+            unknown => warnings.push(format!("`{unknown}` has no meaning here and was left out")),
+        }
+    }
+    let body = Value::Object(body);
+    warn_of_placeholders("", &body, warnings);
+    ImportOutcome::Register(body)
+}
+
+fn why_not(server: &Map<String, Value>) -> Option<String> {
+    if ADDRESSES.iter().any(|key| server.contains_key(*key)) {
+        return Some("remote servers (`url`) are not supported in this version".to_owned());
+    }
+    let transport = ["type", "transport", "transportType"].iter().find_map(|key| server.get(*key));
+    match transport.and_then(Value::as_str) {
+        None | Some("stdio" | "local") => {}
+        Some(other) => {
+            return Some(format!("servers of type `{other}` are not supported in this version"));
+        }
+    }
+    (!server.contains_key("command")).then(|| "it has no `command`".to_owned())
+}
+
+/// Numbers and switches become text, as a client would pass them.
+fn insert_environment(body: &mut Map<String, Value>, env: Value, warnings: &mut Vec<String>) {
+    let env = match env {
+        Value::Object(env) => Value::Object(
+            env.into_iter()
+                .filter_map(|(key, value)| match value {
+                    Value::Null => {
+                        warnings.push(format!("`env.{key}` is null and was left out"));
+                        None
+                    }
+                    Value::Bool(_) | Value::Number(_) => {
+                        Some((key, Value::String(value.to_string())))
+                    }
+                    Value::String(_) | Value::Array(_) | Value::Object(_) => Some((key, value)),
+                })
+                .collect(),
+        ),
+        other => other,
+    };
+    body.insert("environment".to_owned(), env);
+}
+
+/// `${input:token}`, `${env:HOME}`, `${workspaceFolder}`: their clients replace them, we do not.
+fn warn_of_placeholders(at: &str, value: &Value, warnings: &mut Vec<String>) {
+    let join = |part: &str| if at.is_empty() { part.to_owned() } else { format!("{at}.{part}") };
+    match value {
+        Value::String(text) => {
+            if let Some(placeholder) = placeholder(text) {
+                warnings.push(format!(
+                    "`{placeholder}` in `{at}` is not replaced here: put the value itself"
+                ));
+            }
+        }
+        Value::Array(parts) => {
+            for (number, part) in parts.iter().enumerate() {
+                warn_of_placeholders(&format!("{at}[{number}]"), part, warnings);
+            }
+        }
+        Value::Object(parts) => {
+            for (key, part) in parts {
+                warn_of_placeholders(&join(key), part, warnings);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn placeholder(text: &str) -> Option<&str> {
+    let from = text.find("${")?;
+    let to = text[from..].find('}')?;
+    Some(&text[from..=from + to])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parse(text: &str) -> Vec<ImportEntry> {
+        parse_import(text).unwrap()
+    }
+
+    fn registered(entry: &ImportEntry) -> &Value {
+        match &entry.outcome {
+            ImportOutcome::Register(body) => body,
+            ImportOutcome::Skip(reason) => panic!("skipped: {reason}"),
+        }
+    }
+
+    fn skipped(entry: &ImportEntry) -> &str {
+        match &entry.outcome {
+            ImportOutcome::Register(body) => panic!("registered: {body}"),
+            ImportOutcome::Skip(reason) => reason,
+        }
+    }
+
+    #[test]
+    fn every_clients_shape_is_read() {
+        let server = r#"{"command": "npx", "args": ["-y", "x"], "env": {"A": "b"}}"#;
+        let expected =
+            json!({"name": "fs", "command": "npx", "args": ["-y", "x"], "environment": {"A": "b"}});
+        for text in [
+            format!(r#"{{"mcpServers": {{"fs": {server}}}, "theme": "dark"}}"#),
+            format!(r#"{{"inputs": [], "servers": {{"fs": {server}}}}}"#),
+            format!(r#"{{"mcp": {{"servers": {{"fs": {server}}}}}, "editor.fontSize": 12}}"#),
+            format!(r#"{{"fs": {server}}}"#),
+            r#"{"name": "fs", "command": "npx", "args": ["-y", "x"], "env": {"A": "b"}}"#
+                .to_owned(),
+        ] {
+            let entries = parse(&text);
+            assert_eq!(entries.len(), 1, "{text}");
+            assert_eq!(registered(&entries[0]), &expected, "{text}");
+            assert_eq!((entries[0].name.as_str(), entries[0].warnings.len()), ("fs", 0), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_imported_can_be_registered() {
+        let text = r#"{"mcpServers": {"a": {"type": "stdio", "command": "x", "disabled": true,
+            "env": {"N": 1, "B": true, "Z": null}}, "b": {"command": "y", "disabled": false}}}"#;
+        let entries = parse(text);
+        let specs: Vec<_> = entries
+            .iter()
+            .map(|entry| cofer_model::parse_registration(registered(entry).clone()).unwrap())
+            .collect();
+        assert!(!specs[0].enabled && specs[1].enabled);
+        let environment: Vec<_> = specs[0].environment.iter().collect();
+        assert_eq!(
+            environment,
+            [(&"B".to_owned(), &"true".to_owned()), (&"N".to_owned(), &"1".to_owned())]
+        );
+        assert_eq!(entries[0].warnings, ["`env.Z` is null and was left out"]);
+    }
+
+    #[test]
+    fn what_this_version_cannot_run_is_skipped_with_the_reason() {
+        let entries = parse(
+            r#"{"mcpServers": {"a": {"url": "http://x"}, "b": {"type": "sse", "command": "x"},
+                "c": {"args": []}, "d": "npx"}}"#,
+        );
+        let reasons: Vec<_> = entries.iter().map(skipped).collect();
+        assert_eq!(
+            reasons,
+            [
+                "remote servers (`url`) are not supported in this version",
+                "servers of type `sse` are not supported in this version",
+                "it has no `command`",
+                "it is not an object",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_gets_lost_is_told() {
+        let entries = parse(
+            r#"{"mcpServers": {"a": {"command": "x", "autoApprove": ["t"], "args": ["${workspaceFolder}/b"],
+                "env": {"T": "Bearer ${input:token}"}}}}"#,
+        );
+        assert_eq!(
+            entries[0].warnings,
+            [
+                "`autoApprove` has no meaning here and was left out",
+                "`${workspaceFolder}` in `args[0]` is not replaced here: put the value itself",
+                "`${input:token}` in `environment.T` is not replaced here: put the value itself",
+            ]
+        );
+    }
+
+    #[test]
+    fn names_are_made_fit() {
+        let entries = parse(r#"{"mcpServers": {"github.com/a b/c": {"command": "x"}}}"#);
+        assert_eq!(entries[0].name, "github.com-a b-c");
+        assert_eq!(registered(&entries[0])["name"], "github.com-a b-c");
+        assert_eq!(entries[0].warnings.len(), 1);
+        let entries = parse(r#"{"command": "/usr/bin/my-server"}"#);
+        assert_eq!(entries[0].name, "my-server");
+        assert_eq!(entries[0].warnings, ["it had no name and was named “my-server”"]);
+    }
+
+    #[test]
+    fn comments_and_trailing_commas_are_tolerated() {
+        let text = "{ // mine\n \"mcpServers\": { \"a\": { \"command\": \"x\", /* none */ \"args\": [\"//y\",], }, }, }";
+        assert_eq!(registered(&parse(text)[0])["args"], json!(["//y"]));
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_refused() {
+        for text in [
+            "[]",
+            "3",
+            "{}",
+            r#"{"a": 1}"#,
+            r#"{"a": {"command": "x"}, "b": 1}"#,
+            r#"{"mcpServers": []}"#,
+        ] {
+            assert!(matches!(parse_import(text), Err(ImportError::NoServers)), "{text}");
+        }
+        for text in ["", "{", "{\"a\": }", "npx -y x"] {
+            assert!(matches!(parse_import(text), Err(ImportError::Malformed(_))), "{text}");
+        }
+        assert_eq!(parse(r#"{"mcpServers": {}}"#), []);
+    }
+}

@@ -1,0 +1,190 @@
+//! Where what is wanted meets what runs: each change goes to the store first, and to the
+//! supervisor once it is safe there. A crash between the two heals at the next start, when
+//! `boot` makes the supervisor run what the store says.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+
+use cofer_model::{MASK, ServerId, ServerSpec, Status, parse_patch, parse_registration};
+use cofer_store::{ServerRecord, Store, StoreError};
+use cofer_supervisor::{ServerHandle, Supervisor};
+use serde_json::Value;
+use time::OffsetDateTime;
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use crate::api::error::ApiError;
+use crate::recorder::CallCounter;
+
+/// See the module.
+pub(crate) struct Registry {
+    store: Arc<dyn Store>,
+    supervisor: Supervisor,
+    counter: Arc<CallCounter>,
+    /// One change of a server at a time, so that store and supervisor see the same order.
+    locks: SyncMutex<HashMap<ServerId, Arc<Mutex<()>>>>,
+}
+
+impl Registry {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        supervisor: Supervisor,
+        counter: Arc<CallCounter>,
+    ) -> Self {
+        Self { store, supervisor, counter, locks: SyncMutex::default() }
+    }
+
+    pub(crate) fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// Starts everything that is registered and switched on.
+    pub(crate) async fn boot(&self) -> Result<usize, StoreError> {
+        let records = self.store.list().await?;
+        let mut count = 0;
+        for record in records {
+            match record {
+                Ok(ServerRecord { id, spec, status, last_error, .. }) => {
+                    self.supervisor.restore(id, spec, last_error, status == Status::Ready);
+                    count += 1;
+                }
+                Err(bad) => {
+                    tracing::error!(target: "START", error = %bad, "a stored server was left out");
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// The server with this id or name.
+    pub(crate) fn find(&self, id_or_name: &str) -> Result<ServerHandle, ApiError> {
+        self.supervisor.find(id_or_name).ok_or_else(|| ApiError::no_such_server(id_or_name))
+    }
+
+    /// Whether a server has this name.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        self.supervisor.list().iter().any(|handle| handle.spec().name.as_str() == name)
+    }
+
+    /// All records, those that cannot be read left out.
+    pub(crate) async fn records(&self) -> Result<Vec<ServerRecord>, ApiError> {
+        let records = self.store.list().await.map_err(store_failed)?;
+        Ok(records.into_iter().flatten().collect())
+    }
+
+    pub(crate) async fn record(&self, handle: &ServerHandle) -> Result<ServerRecord, ApiError> {
+        let record = self.store.get(handle.id()).await.map_err(store_failed)?;
+        record.ok_or_else(|| ApiError::no_such_server(&handle.id().to_string()))
+    }
+
+    /// Registers a server; it is on the disk before it is started.
+    pub(crate) async fn register(&self, body: Value) -> Result<ServerHandle, ApiError> {
+        let spec = parse_registration(body).map_err(ApiError::invalid)?;
+        let now = OffsetDateTime::now_utc();
+        let id = ServerId(Uuid::new_v4());
+        let status = if spec.enabled { Status::Starting } else { Status::Stopped };
+        let record = ServerRecord {
+            id,
+            spec: spec.clone(),
+            status,
+            last_error: None,
+            created_at: now,
+            updated_at: now,
+        };
+        self.store.insert(&record).await.map_err(store_failed)?;
+        tracing::info!(target: "MCP", server = %spec.name, %id, "registered");
+        Ok(self.supervisor.add(id, spec))
+    }
+
+    /// Changes the fields that `body` names.
+    pub(crate) async fn change(&self, handle: &ServerHandle, body: Value) -> Result<(), ApiError> {
+        let id = handle.id();
+        let lock = self.lock(id);
+        let _one_at_a_time = lock.lock().await;
+        let current = self.record(handle).await?.spec;
+        let spec = parse_patch(&current, unmask(body, &current)).map_err(ApiError::invalid)?;
+        self.store.update_spec(id, &spec, OffsetDateTime::now_utc()).await.map_err(store_failed)?;
+        if spec.name != current.name {
+            self.counter.forget(&current.name);
+        }
+        tracing::info!(target: "MCP", server = %spec.name, "changed");
+        self.supervisor.configure(id, spec, false).await;
+        Ok(())
+    }
+
+    /// Switches a server on or off.
+    pub(crate) async fn switch(&self, handle: &ServerHandle, on: bool) -> Result<(), ApiError> {
+        let id = handle.id();
+        let lock = self.lock(id);
+        let _one_at_a_time = lock.lock().await;
+        self.store.set_enabled(id, on, OffsetDateTime::now_utc()).await.map_err(store_failed)?;
+        let spec = self.record(handle).await?.spec;
+        tracing::info!(target: "MCP", server = %spec.name, "switched {}", if on { "on" } else { "off" });
+        self.supervisor.configure(id, spec, true).await;
+        Ok(())
+    }
+
+    /// Stops a server and forgets it. It is off the disk first: a daemon that is killed
+    /// meanwhile does not bring it back.
+    pub(crate) async fn remove(&self, handle: &ServerHandle) -> Result<(), ApiError> {
+        let id = handle.id();
+        let lock = self.lock(id);
+        let _one_at_a_time = lock.lock().await;
+        let name = handle.spec().name.clone();
+        if !self.store.delete(id).await.map_err(store_failed)? {
+            return Err(ApiError::no_such_server(name.as_str()));
+        }
+        self.supervisor.remove(id).await;
+        self.counter.forget(&name);
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        tracing::info!(target: "MCP", server = %name, "removed");
+        Ok(())
+    }
+
+    fn lock(&self, id: ServerId) -> Arc<Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(id).or_default())
+    }
+}
+
+/// A client that sends back what it was shown does not mean the mask: those values stay.
+fn unmask(mut body: Value, current: &ServerSpec) -> Value {
+    if let Some(environment) = body.get_mut("environment").and_then(Value::as_object_mut) {
+        for (key, value) in environment {
+            if let (true, Some(known)) = (value == MASK, current.environment.get(key)) {
+                *value = Value::from(known.as_str());
+            }
+        }
+    }
+    body
+}
+
+fn store_failed(error: StoreError) -> ApiError {
+    match error {
+        StoreError::NameTaken { name } => {
+            ApiError::conflict(format!("A server named “{name}” already exists"))
+                .hint("choose another name, or change the server that has it")
+        }
+        StoreError::NotFound { id } => ApiError::no_such_server(&id.to_string()),
+        error => ApiError::store(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_mask_that_is_sent_back_keeps_the_value() {
+        let current = parse_registration(
+            json!({"name": "x", "command": "y", "environment": {"KEY": "real"}}),
+        )
+        .unwrap();
+        let body = json!({"environment": {"KEY": MASK, "NEW": MASK, "OTHER": "z"}});
+        assert_eq!(
+            unmask(body, &current),
+            json!({"environment": {"KEY": "real", "NEW": MASK, "OTHER": "z"}})
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! From a configuration to a daemon that serves, and back to nothing.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt as _;
+use cofer_runtime::{become_subreaper, sweep};
+use cofer_store::Store;
+use cofer_supervisor::{EventBus, ProcessLauncher, Supervisor, SupervisorConfig};
+use time::OffsetDateTime;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::api;
+use crate::app::{App, Parts};
+use crate::data_dir::DataDir;
+use crate::failure::DaemonError;
+use crate::guard::Guard;
+use crate::metrics::Metrics;
+use crate::recorder::{CallCounter, StoreRecorder};
+use crate::registry::Registry;
+use crate::telemetry::Telemetry;
+use crate::validate::Surroundings;
+
+/// How long open requests may take to end once all servers have.
+const LAST_REQUESTS: Duration = Duration::from_secs(2);
+
+/// What a person decides about the daemon.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// The database, where it is not the embedded one.
+    pub database_url: Option<String>,
+    /// The longest message, in either direction.
+    pub max_message_bytes: usize,
+    /// How many servers start at once when the daemon does.
+    pub start_parallelism: usize,
+    /// The program that contains each server.
+    pub shim: PathBuf,
+}
+
+/// What is known once the daemon can be reached.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The console, with the token that opens it.
+    pub console_url: String,
+}
+
+/// Runs the daemon until `shutdown` ends; then stops every server and returns.
+pub async fn run(
+    config: Config,
+    on_ready: impl FnOnce(Ready),
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), DaemonError> {
+    let data_dir = DataDir::open(&config.data_dir)?;
+    let telemetry = Telemetry::init(&data_dir.logs())?;
+    clear_leftovers(&data_dir)?;
+    let listener = listen(config.listen).await?;
+    let address = local_address(&listener)?;
+    let store = cofer_store::open(config.database_url.as_deref(), data_dir.path()).await?;
+
+    let closing = CancellationToken::new();
+    let app = assemble(&config, &data_dir, Arc::clone(&store), closing.clone())?;
+    let count = app.registry.boot().await?;
+    let url = format!("http://{}", reachable(address));
+    data_dir.write_address(&url)?;
+    tracing::info!(target: "START", %address, data_dir = %data_dir.path().display(), servers = count, "the daemon is ready");
+    on_ready(Ready { address, console_url: format!("{url}/#token={}", data_dir.token().reveal()) });
+
+    let guard = Arc::new(Guard::new(address, data_dir.token().clone()));
+    let routes = api::protect(api::routes(app.clone()), guard);
+    let listener = listener.tap_io(|connection| {
+        // Small answers go out at once; a connection that cannot be told so still works.
+        connection.set_nodelay(true).ok();
+    });
+    let serving =
+        axum::serve(listener, routes).with_graceful_shutdown(closing.clone().cancelled_owned());
+    let serving = async { serving.await };
+    tokio::pin!(serving, shutdown);
+    tokio::select! {
+        ended = &mut serving => {
+            ended.map_err(|source| DaemonError::System { attempt: "serve HTTP", source })?;
+        }
+        () = &mut shutdown => tracing::info!(target: "MCP", "the daemon stops all servers"),
+    }
+    closing.cancel();
+    let stopped = async {
+        app.supervisor().shut_down().await;
+        tokio::time::sleep(LAST_REQUESTS).await;
+    };
+    // Requests end with the servers they wait for; those that do not are cut off.
+    tokio::select! {
+        _ = async { tokio::join!(app.supervisor().shut_down(), &mut serving) } => {}
+        () = stopped => tracing::warn!("some requests were cut off"),
+    }
+    store.close().await;
+    tracing::info!(target: "MCP", lost_log_lines = telemetry.lost_lines(), "the daemon has stopped");
+    Ok(())
+}
+
+/// What an earlier daemon could not end any more is ended before anything is started.
+fn clear_leftovers(data_dir: &DataDir) -> Result<(), DaemonError> {
+    become_subreaper().map_err(|source| DaemonError::System {
+        attempt: "take care of orphaned processes",
+        source,
+    })?;
+    let leftovers = sweep(&data_dir.owner_id().to_string());
+    if !leftovers.is_empty() {
+        tracing::warn!(target: "START", pids = ?leftovers, "processes of an earlier daemon were ended");
+    }
+    Ok(())
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, DaemonError> {
+    TcpListener::bind(address).await.map_err(|source| DaemonError::Listen { address, source })
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, DaemonError> {
+    listener
+        .local_addr()
+        .map_err(|source| DaemonError::System { attempt: "learn where the daemon listens", source })
+}
+
+/// An address for a client on this machine: `0.0.0.0` is none.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        return SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
+    }
+    address
+}
+
+fn assemble(
+    config: &Config,
+    data_dir: &DataDir,
+    store: Arc<dyn Store>,
+    closing: CancellationToken,
+) -> Result<App, DaemonError> {
+    let log_dir = data_dir.logs().join("servers");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&log_dir).map_err(|source| {
+        DaemonError::System { attempt: "make the directory for the servers' logs", source }
+    })?;
+    let metrics = Arc::new(Metrics::default());
+    let counter = Arc::new(CallCounter::new(Arc::clone(&metrics)));
+    let supervisor = Supervisor::new(
+        SupervisorConfig {
+            log_dir,
+            max_message: config.max_message_bytes,
+            boot_parallelism: config.start_parallelism,
+        },
+        Arc::new(ProcessLauncher::new(config.shim.clone(), data_dir.owner_id().to_string())),
+        Arc::new(StoreRecorder::new(Arc::clone(&store))),
+        Arc::clone(&counter) as _,
+        EventBus::new(OffsetDateTime::now_utc()),
+    );
+    Ok(App::new(Parts {
+        registry: Registry::new(Arc::clone(&store), supervisor, counter),
+        store,
+        metrics,
+        surroundings: Surroundings::of_this_process(),
+        max_message: config.max_message_bytes,
+        closing,
+    }))
+}
