@@ -1,0 +1,119 @@
+//! `cofer serve`: the daemon in the foreground, its ready line, and its signals.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use cofer_daemon::{Config, Ready};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::cli::Global;
+use crate::config;
+use crate::failure::Failure;
+use crate::output::say;
+
+/// Run the daemon
+///
+/// Prints one line on stdout when it is ready, logs on stderr and in DIR/logs, and runs until
+/// SIGTERM or SIGINT, which stop everything it runs.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen; port 0 picks a free one
+    #[arg(long, env = "COFER_LISTEN", value_name = "ADDRESS:PORT", default_value = config::DEFAULT_LISTEN, hide_env_values = true)]
+    listen: SocketAddr,
+    /// A PostgreSQL database instead of the embedded one
+    #[arg(long, env = "COFER_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    database_url: Option<String>,
+    /// The largest message between a client and a server, in bytes
+    #[arg(
+        long,
+        env = "COFER_MAX_MESSAGE_BYTES",
+        value_name = "BYTES",
+        default_value_t = 64 << 20,
+        value_parser = clap::value_parser!(u32).range(1024..),
+        hide_env_values = true
+    )]
+    max_message_bytes: u32,
+    /// How many servers may be starting at once
+    #[arg(
+        long,
+        env = "COFER_START_PARALLELISM",
+        value_name = "N",
+        default_value_t = 8,
+        value_parser = clap::value_parser!(u16).range(1..),
+        hide_env_values = true
+    )]
+    start_parallelism: u16,
+}
+
+pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
+    let config = Config {
+        listen: args.listen,
+        data_dir: config::data_dir(global.data_dir.as_deref())?,
+        database_url: args.database_url.filter(|url| !url.trim().is_empty()),
+        max_message_bytes: args.max_message_bytes as usize,
+        start_parallelism: usize::from(args.start_parallelism),
+        // Not the path of the binary: an upgrade may have put another one there.
+        shim: PathBuf::from("/proc/self/exe"),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new("could not start the runtime").caused_by(error))?;
+    runtime.block_on(serve(config))
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let mut signals = Signals::new()
+        .map_err(|error| Failure::new("could not listen for signals").caused_by(error))?;
+    let (stop, stopped) = oneshot::channel();
+    // A dropped sender stops the daemon as a sent word does.
+    let shutdown = async move { stopped.await.unwrap_or_default() };
+    let mut daemon = Box::pin(cofer_daemon::run(config, announce, shutdown));
+    let mut stop = Some(stop);
+    loop {
+        tokio::select! {
+            ended = &mut daemon => return Ok(ended?),
+            name = signals.next() => match stop.take() {
+                Some(stop) => {
+                    say(&format!("cofer: {name}, stopping all servers"));
+                    stop.send(()).unwrap_or_default();
+                }
+                None => say(&format!("cofer: {name} again, still stopping all servers")),
+            },
+        }
+    }
+}
+
+/// The ready line is the only thing on stdout: programs wait for it.
+fn announce(ready: Ready) {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "cofer: listening on http://{}", ready.address)
+        .and_then(|()| stdout.flush())
+        .unwrap_or_default();
+    say(&format!("Console: {}", ready.console_url));
+}
+
+/// The signals that ask the daemon to stop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+}

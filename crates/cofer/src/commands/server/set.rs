@@ -1,0 +1,100 @@
+//! `cofer server set`: changes a registration.
+
+use clap::Args;
+use cofer_model::ServerView;
+use serde_json::{Map, Value};
+
+use super::spec::{SpecFlags, command_fields};
+use super::{ServerArg, outcome};
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::output::{text, with_progress};
+
+/// Change a server
+///
+/// What is not named stays as it is. A server whose command, directory or variables change is
+/// restarted.
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    #[command(flatten)]
+    pub(super) server: ServerArg,
+    /// Call it something else
+    #[arg(long = "name", value_name = "NAME")]
+    new_name: Option<String>,
+    #[command(flatten)]
+    flags: SpecFlags,
+    /// Take a variable away
+    #[arg(long, value_name = "KEY")]
+    unset_env: Vec<String>,
+    /// Another program and its arguments
+    #[arg(last = true, value_name = "COMMAND [ARGS]")]
+    command: Vec<String>,
+}
+
+pub(super) async fn run(args: SetArgs, context: &mut Context) -> Result<(), Failure> {
+    let name = args.server.name.as_str();
+    let mut body = args.flags.fields()?;
+    body.extend(command_fields(&args.command)?);
+    if let Some(new) = &args.new_name {
+        body.insert("name".to_owned(), Value::from(new.as_str()));
+    }
+    let before: ServerView = context.client.server(name, true).await?.read()?;
+    if body.contains_key("environment") || !args.unset_env.is_empty() {
+        merge_environment(&mut body, &before, &args.unset_env)?;
+    }
+    if body.is_empty() {
+        return Err(Failure::mistyped("nothing to change was given")
+            .hint("`cofer server set --help` shows what can be changed."));
+    }
+    let work = context.client.change(name, Value::Object(body).to_string(), Some(outcome::PATIENT));
+    let answer = with_progress(&format!("Changing `{}`…", text::line(name)), work).await?;
+    outcome::show_warnings(&answer)?;
+    // A server that is switched off is not started by a change: an error it shows is an old one.
+    if before.enabled {
+        return outcome::show(&answer, context).await;
+    }
+    if context.out.wants_json() {
+        return Ok(context.out.print_json(answer.json())?);
+    }
+    let after: ServerView = answer.read()?;
+    Ok(context.out.print(&format!("Changed: `{}`, switched off", text::line(&after.name)))?)
+}
+
+/// The API replaces the variables as a whole; a person names only those that change.
+fn merge_environment(
+    body: &mut Map<String, Value>,
+    server: &ServerView,
+    unset: &[String],
+) -> Result<(), Failure> {
+    let mut environment = server.environment.clone();
+    for key in unset {
+        if environment.remove(key).is_none() {
+            return Err(Failure::mistyped(format!("the server has no variable `{key}`")));
+        }
+    }
+    let mut merged: Map<String, Value> =
+        environment.into_iter().map(|(key, value)| (key, Value::from(value))).collect();
+    if let Some(Value::Object(given)) = body.remove("environment") {
+        merged.extend(given);
+    }
+    body.insert("environment".to_owned(), Value::Object(merged));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::tests::a_server;
+    use serde_json::json;
+
+    #[test]
+    fn variables_that_are_not_named_stay() {
+        let mut server = a_server("fs");
+        server.environment =
+            [("A", "1"), ("B", "2"), ("C", "3")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let mut body = Map::from_iter([("environment".to_owned(), json!({"B": "new"}))]);
+        merge_environment(&mut body, &server, &["C".to_owned()]).unwrap();
+        assert_eq!(body["environment"], json!({"A": "1", "B": "new"}));
+        assert!(merge_environment(&mut Map::new(), &server, &["D".to_owned()]).is_err());
+    }
+}
