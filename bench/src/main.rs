@@ -1,1 +1,327 @@
-fn main() {}
+//! The runner: starts everything on loopback, measures in interleaved rounds, prints tables.
+
+use std::env;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use cofer_bench::daemon::Daemon;
+use cofer_bench::process;
+use cofer_bench::report::{Column, Finding, Goal, Table, Wanted, goals_markdown};
+use cofer_bench::sample::{Figures, median};
+use cofer_bench::target::{COFER, DIRECT, IN_PLACE, Target};
+use tokio::time::sleep;
+
+const USAGE: &str = "\
+usage: bench [--rounds N] [--seconds S] [--peers DIR] [--without-cofer]
+  --rounds N        interleaved rounds of which the medians are shown (5)
+  --seconds S       how long each measurement takes (1)
+  --peers DIR       where scripts/setup-bench put the other bridges; without it they are left out
+  --without-cofer   only the limits and the peers
+";
+
+const SMALL: usize = 100;
+const MIB: usize = 1 << 20;
+const COLUMNS: [Column; 7] = [
+    Column { size: SMALL, callers: 1 },
+    Column { size: SMALL, callers: 8 },
+    Column { size: SMALL, callers: 64 },
+    Column { size: 64 << 10, callers: 8 },
+    Column { size: MIB, callers: 1 },
+    Column { size: MIB, callers: 8 },
+    Column { size: 16 * MIB, callers: 1 },
+];
+const IDLE_SERVERS: usize = 100;
+const STARTS: usize = 20;
+
+struct Options {
+    rounds: usize,
+    time: Duration,
+    peers: Option<PathBuf>,
+    with_cofer: bool,
+    /// Where the binaries lie: beside this one.
+    bin: PathBuf,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let Some(options) = options() else {
+        say(USAGE);
+        return ExitCode::from(2);
+    };
+    match run(&options).await {
+        Ok(report) => match io::stdout().write_all(report.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        Err(error) => {
+            say(&format!("bench: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options() -> Option<Options> {
+    let bin = env::current_exe().ok()?.parent()?.to_owned();
+    let time = Duration::from_secs(1);
+    let mut options = Options { rounds: 5, time, peers: None, with_cofer: true, bin };
+    let mut args = env::args().skip(1);
+    while let Some(flag) = args.next() {
+        match flag.as_str() {
+            "--rounds" => options.rounds = args.next()?.parse().ok().filter(|n| *n > 0)?,
+            "--seconds" => {
+                options.time = Duration::try_from_secs_f64(args.next()?.parse().ok()?).ok()?;
+            }
+            "--peers" => options.peers = Some(args.next()?.into()),
+            "--without-cofer" => options.with_cofer = false,
+            _ => return None,
+        }
+    }
+    Some(options)
+}
+
+async fn run(options: &Options) -> io::Result<String> {
+    let mut targets = targets(options).await?;
+    let mut calls = Calls::new(targets.len());
+    for round in 1..=options.rounds {
+        say(&format!("round {round} of {}\n", options.rounds));
+        calls.round(&mut targets, options.time).await?;
+    }
+    let table = calls.table(&targets);
+    for target in targets {
+        target.stop().await?;
+    }
+    let mut report = format!("{}\n{}", machine(), table.markdown());
+    if options.with_cofer {
+        let mut goals = call_goals(&table);
+        goals.push(calls.memory_goal());
+        let cofer = options.bin.join("cofer");
+        goals.push(start_goal(&cofer).await?);
+        goals.extend(idle_goals(&cofer, &options.bin.join("echo-server")).await?);
+        report.push('\n');
+        report.push_str(&goals_markdown(&goals));
+    }
+    Ok(report)
+}
+
+async fn targets(options: &Options) -> io::Result<Vec<Target>> {
+    let bin = &options.bin;
+    let mut targets = vec![Target::direct(bin).await?, Target::in_place(bin).await?];
+    if options.with_cofer {
+        targets.push(Target::cofer(bin).await?);
+    }
+    if let Some(peers) = &options.peers {
+        say("starting the peers\n");
+        targets.push(Target::supergateway(peers, bin).await?);
+        targets.push(Target::mcp_proxy_npm(peers, bin).await?);
+        targets.push(Target::mcp_proxy_pypi(peers, bin).await?);
+    }
+    Ok(targets)
+}
+
+/// All rounds of all targets in all columns.
+struct Calls {
+    rounds: Vec<Vec<Figures>>,
+    failures: Vec<Option<String>>,
+    /// The most that the daemon grew by while it carried the largest messages.
+    peak_growth: Option<u64>,
+}
+
+impl Calls {
+    fn new(targets: usize) -> Self {
+        let cells = targets * COLUMNS.len();
+        Self { rounds: vec![Vec::new(); cells], failures: vec![None; cells], peak_growth: None }
+    }
+
+    /// Every target in every column once. What failed is not tried again.
+    async fn round(&mut self, targets: &mut [Target], time: Duration) -> io::Result<()> {
+        let count = targets.len();
+        for (at, column) in COLUMNS.into_iter().enumerate() {
+            for (index, target) in targets.iter_mut().enumerate() {
+                let cell = at * count + index;
+                if self.failures[cell].is_some() || !is_asked(target.name, column) {
+                    continue;
+                }
+                match self.measure(target, column, time).await {
+                    Ok(figures) => self.rounds[cell].push(figures),
+                    Err(error) => self.failures[cell] = Some(error.to_string()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn measure(
+        &mut self,
+        target: &mut Target,
+        column: Column,
+        time: Duration,
+    ) -> io::Result<Figures> {
+        let Column { size, callers } = column;
+        target.load(size.min(SMALL), callers, time / 5).await?;
+        let watched = target.daemon_pid().filter(|_| size == 16 * MIB);
+        let before = watched.map(memory_before).transpose()?;
+        let sample = target.load(size, callers, time).await?;
+        if let (Some(pid), Some(before)) = (watched, before) {
+            let grown = process::memory(pid, "status", "VmHWM")?.saturating_sub(before);
+            self.peak_growth = self.peak_growth.max(Some(grown));
+        }
+        Ok(sample.figures())
+    }
+
+    fn table(&self, targets: &[Target]) -> Table {
+        let finding =
+            |cell: usize| match (&self.failures[cell], Figures::median(&self.rounds[cell])) {
+                (Some(why), _) => Finding::Failed(why.clone()),
+                (None, Some(figures)) => Finding::Measured(figures),
+                (None, None) => Finding::Left,
+            };
+        let row = |(index, target): (usize, &Target)| {
+            let findings = (0..COLUMNS.len()).map(|at| finding(at * targets.len() + index));
+            (target.name.to_owned(), findings.collect())
+        };
+        Table { columns: COLUMNS.to_vec(), rows: targets.iter().enumerate().map(row).collect() }
+    }
+
+    fn memory_goal(&self) -> Goal {
+        Goal {
+            what: "memory the daemon grows by for one call of 16 MiB there and back, in messages"
+                .to_owned(),
+            is: self.peak_growth.map(|grown| grown as f64 / (16 * MIB) as f64),
+            wanted: Wanted::AtMost(8.0),
+            unit: "",
+        }
+    }
+}
+
+fn memory_before(pid: u32) -> io::Result<u64> {
+    process::reset_peak(pid)?;
+    process::memory(pid, "status", "VmRSS")
+}
+
+/// The peers are not asked for what takes them minutes.
+fn is_asked(name: &str, column: Column) -> bool {
+    [DIRECT, IN_PLACE, COFER].contains(&name) || column.size < MIB || column == COLUMNS[4]
+}
+
+/// The issue's targets for calls.
+fn call_goals(table: &Table) -> Vec<Goal> {
+    let [one, _, many, _, mib, _, large] = COLUMNS;
+    let rate = |row: &str, column| table.figures(row, column).map(|figures| figures.per_second);
+    let p50 = |row: &str| table.figures(row, one).map(|figures| figures.p50.as_secs_f64());
+    let ratio = |over: Option<f64>, under: Option<f64>| Some(over? / under?);
+    let limits = p50(DIRECT).zip(p50(IN_PLACE)).map(|(direct, in_place)| direct + in_place);
+    let peers =
+        table.rows.iter().filter(|(name, _)| ![DIRECT, IN_PLACE, COFER].contains(&name.as_str()));
+    let best_peer = peers.filter_map(|(name, _)| rate(name, many)).max_by(f64::total_cmp);
+    let goal = |what: &str, is, wanted| Goal { what: what.to_owned(), is, wanted, unit: " times" };
+    vec![
+        goal(
+            "p50 at 1 caller, 100 B: over direct plus in place",
+            ratio(p50(COFER), limits),
+            Wanted::AtMost(1.3),
+        ),
+        goal(
+            "calls at 64 callers, 100 B: over in place",
+            ratio(rate(COFER, many), rate(IN_PLACE, many)),
+            Wanted::AtLeast(0.5),
+        ),
+        goal(
+            "calls at 64 callers, 100 B: over the best peer",
+            ratio(rate(COFER, many), best_peer),
+            Wanted::AtLeast(15.0),
+        ),
+        goal(
+            "calls of 1 MiB: over in place",
+            ratio(rate(COFER, mib), rate(IN_PLACE, mib)),
+            Wanted::AtLeast(0.6),
+        ),
+        goal(
+            "calls of 16 MiB: over in place",
+            ratio(rate(COFER, large), rate(IN_PLACE, large)),
+            Wanted::AtLeast(0.6),
+        ),
+        goal(
+            "time of a call of 16 MiB: over one of 1 MiB",
+            ratio(rate(COFER, mib), rate(COFER, large)),
+            Wanted::AtMost(20.0),
+        ),
+    ]
+}
+
+async fn start_goal(cofer: &Path) -> io::Result<Goal> {
+    say("starting an empty daemon, again and again\n");
+    let mut starts = Vec::new();
+    for _ in 0..STARTS {
+        let daemon = Daemon::start(cofer).await?;
+        starts.push(daemon.start.as_secs_f64() * 1e3);
+        daemon.stop().await?;
+    }
+    Ok(Goal {
+        what: format!("start to ready line, empty store (median of {STARTS})"),
+        is: median(starts),
+        wanted: Wanted::AtMost(50.0),
+        unit: " ms",
+    })
+}
+
+async fn idle_goals(cofer: &Path, server: &Path) -> io::Result<Vec<Goal>> {
+    say(&format!("idling with {IDLE_SERVERS} servers\n"));
+    let daemon = Daemon::start(cofer).await?;
+    for number in 0..IDLE_SERVERS {
+        daemon.register(&format!("idle-{number}"), server, 1).await?;
+    }
+    sleep(Duration::from_secs(5)).await;
+    let pid = daemon.pid();
+    let shims = process::shims(pid);
+    let used =
+        |pids: &[u32]| pids.iter().map(|pid| process::cpu_time(*pid)).sum::<io::Result<Duration>>();
+    let (before, shims_before) = (used(&[pid])?, used(&shims)?);
+    sleep(Duration::from_secs(10)).await;
+    let percent = |spent: Duration| Some(spent.as_secs_f64() * 10.0);
+    let (daemon_cpu, shims_cpu) =
+        (percent(used(&[pid])? - before), percent(used(&shims)? - shims_before));
+    let mib = |bytes: u64| Some(bytes as f64 / MIB as f64);
+    let resident = mib(process::memory(pid, "status", "VmRSS")?);
+    let proportional = mib(process::memory(pid, "smaps_rollup", "Pss")?);
+    let shims_memory = shims
+        .iter()
+        .map(|pid| process::memory(*pid, "smaps_rollup", "Pss"))
+        .sum::<io::Result<u64>>()?;
+    daemon.stop().await?;
+    let goal = |what: String, is, wanted, unit| Goal { what, is, wanted, unit };
+    let (core, memory, count) = (Wanted::AtMost(1.0), Wanted::AtMost(60.0), shims.len());
+    Ok(vec![
+        goal(
+            format!("idle with {IDLE_SERVERS} servers: processor of the daemon"),
+            daemon_cpu,
+            core,
+            " %",
+        ),
+        goal(format!("the same: processor of its {count} shims together"), shims_cpu, core, " %"),
+        goal("the same: resident memory of the daemon".to_owned(), resident, memory, " MiB"),
+        goal("the same: its proportional share (PSS)".to_owned(), proportional, memory, " MiB"),
+        goal(
+            format!("the same: PSS of its {count} shims together"),
+            mib(shims_memory),
+            Wanted::Nothing,
+            " MiB",
+        ),
+    ])
+}
+
+/// What the figures were measured on.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let load = read("/proc/loadavg");
+    let load = load.split(' ').next().unwrap_or_default();
+    format!("{cores} cores, Linux {}, load at the end {load}\n", kernel.trim())
+}
+
+fn say(words: &str) {
+    // Nobody to tell where stderr is gone.
+    io::stderr().write_all(words.as_bytes()).unwrap_or_default();
+}

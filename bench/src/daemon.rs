@@ -1,0 +1,90 @@
+//! The daemon under measurement: started on an empty data directory, spoken to over its API.
+
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::ChildStdout;
+use tokio::time::{Instant, timeout};
+
+use crate::http::{self, Connection};
+use crate::process::{Running, command};
+
+const READY: &str = "cofer: listening on http://127.0.0.1:";
+
+/// A running daemon with a data directory of its own.
+#[derive(Debug)]
+pub struct Daemon {
+    running: Running,
+    /// Kept open: a daemon whose reader has gone may not like it.
+    _stdout: BufReader<ChildStdout>,
+    _data: TempDir,
+    token: String,
+    /// Where it listens.
+    pub port: u16,
+    /// From the start of the program to its ready line.
+    pub start: Duration,
+}
+
+impl Daemon {
+    /// Starts it and waits for its ready line.
+    pub async fn start(cofer: &Path) -> io::Result<Self> {
+        let data = TempDir::with_prefix("cofer-bench-")?;
+        let mut serve = command(cofer);
+        serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data.path());
+        let begin = Instant::now();
+        let mut running = Running::start(serve.stdout(Stdio::piped()))?;
+        let stdout = running.child().stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        timeout(Duration::from_secs(30), stdout.read_line(&mut line)).await??;
+        let start = begin.elapsed();
+        let port = line.trim().strip_prefix(READY).and_then(|port| port.parse().ok());
+        let port = port.ok_or_else(|| io::Error::other(format!("not a ready line: {line:?}")))?;
+        let token = std::fs::read_to_string(data.path().join("token"))?.trim().to_owned();
+        Ok(Self { running, _stdout: stdout, _data: data, token, port, start })
+    }
+
+    /// Registers a stdio server and waits until it is ready.
+    pub async fn register(&self, name: &str, program: &Path, max_in_flight: u32) -> io::Result<()> {
+        let body =
+            json!({"name": name, "command": program, "args": [], "max_in_flight": max_in_flight});
+        let request = http::post(
+            self.port,
+            "/api/v1/mcp/servers?wait=30",
+            &[("Authorization", &self.authorization())],
+            &body.to_string(),
+        );
+        let mut connection = Connection::open(self.port).await?;
+        connection.call(&request).await?;
+        let server: Value = serde_json::from_slice(connection.body())?;
+        match &server["status"] {
+            Value::String(status) if status == "ready" => Ok(()),
+            _ => Err(io::Error::other(format!("{name} did not become ready: {server}"))),
+        }
+    }
+
+    /// The bytes of `POST …/call`.
+    pub fn call_request(&self, server: &str, body: &str) -> Vec<u8> {
+        let path = format!("/api/v1/mcp/servers/{server}/call");
+        http::post(self.port, &path, &[("Authorization", &self.authorization())], body)
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.running.pid()
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub async fn stop(self) -> io::Result<()> {
+        self.running.stop().await
+    }
+
+    fn authorization(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+}

@@ -1,0 +1,10 @@
+//! Measures Cofer against its limits and its peers: one load client for all of them.
+
+pub mod daemon;
+pub mod direct;
+pub mod http;
+pub mod message;
+pub mod process;
+pub mod report;
+pub mod sample;
+pub mod target;
