@@ -1,0 +1,199 @@
+//! The shim: a tiny process between the daemon and one server, which is there for one thing:
+//! to outlive the daemon by the moment it takes to end the server's whole tree.
+//!
+//! It is the same binary under another name, without a runtime of its own. The main thread
+//! starts the server, waits for it and ends the tree; a second one listens to the daemon.
+//! It is not in the data path: the server inherits the pipes and the shim lets go of them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use cofer_model::Exit;
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, kill_process,
+    kill_process_group, set_child_subreaper, setsid, wait, waitid,
+};
+
+use crate::command::{self, SHIM_NAME};
+use crate::inherit;
+use crate::proc::{Snapshot, raw};
+use crate::report::{Report, TERMINATE};
+
+/// The name in `ps -o comm`. Not the daemon's: `pkill -9 cofer` then takes the daemon and
+/// leaves the shims, which clean up behind it.
+const THREAD_NAME: &std::ffi::CStr = c"mcp-shim";
+
+/// The listener only reads bytes and sends signals.
+const LISTENER_STACK: usize = 64 * 1024;
+
+/// Whether this process was started to be a shim. Asked before anything else in `main`.
+pub fn is_shim_invocation() -> bool {
+    std::env::args_os()
+        .next()
+        .is_some_and(|name| Path::new(&name).file_name() == Some(SHIM_NAME.as_ref()))
+}
+
+/// Runs the server named after `--` in this process's arguments, until its whole tree is gone.
+/// Must be called first in the program: it takes over the descriptors it was given.
+pub fn run() -> ExitCode {
+    let mut args = std::env::args_os().skip(2);
+    let Some(program) = args.next() else {
+        return misuse();
+    };
+    let Ok(control) = inherit::control_socket() else {
+        return misuse();
+    };
+    inherit::close_strays();
+    inherit::settle_signals();
+    match tend(program, args.collect(), control) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            drop(writeln!(io::stderr(), "{SHIM_NAME}: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn misuse() -> ExitCode {
+    drop(writeln!(io::stderr(), "{SHIM_NAME} is started by the cofer daemon, not by hand"));
+    ExitCode::from(2)
+}
+
+/// The server while it has not been waited for, so that its number cannot be somebody else's.
+type Server = Arc<Mutex<Option<Pid>>>;
+
+fn tend(program: OsString, args: Vec<OsString>, mut control: UnixStream) -> io::Result<()> {
+    rustix::thread::set_name(THREAD_NAME)?;
+    set_child_subreaper(Some(getpid()))?;
+    // A session of its own: no terminal reaches it, and nothing below it can join a process
+    // group of the daemon's session.
+    setsid()?;
+    let child = match command::server(program, args).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+            return tell(&mut control, Report::Refused(errno));
+        }
+    };
+    let server: Server = Arc::new(Mutex::new(raw(child.id())));
+    // From here on every way out leads through the end of the tree: a shim that returned
+    // early would leave what the server started.
+    let listening = let_go_of_stdio()
+        .and_then(|()| tell(&mut control, Report::Started(child.id())))
+        .and_then(|()| control.try_clone())
+        .and_then(|orders| listen(orders, Arc::clone(&server)));
+    if listening.is_err() {
+        signal(&server, Signal::KILL);
+    }
+    let exit = wait_for_server(&server);
+    // The daemon may be dead; the tree ends all the same.
+    drop(tell(&mut control, Report::Ended(exit)));
+    end_tree();
+    Ok(())
+}
+
+/// Without copies of the pipes' ends here, the daemon sees the end of the server's output
+/// when the server closes it, and the server sees the end of its input when the daemon does.
+fn let_go_of_stdio() -> io::Result<()> {
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)?;
+    Ok(())
+}
+
+fn tell(control: &mut UnixStream, report: Report) -> io::Result<()> {
+    control.write_all(report.line().as_bytes())
+}
+
+/// Obeys the daemon until it is dead, hangs up, or the process ends.
+fn listen(mut orders: UnixStream, server: Server) -> io::Result<()> {
+    let obey = move || {
+        let mut order = [0];
+        loop {
+            match orders.read(&mut order) {
+                Ok(1) if order[0] == TERMINATE => signal(&server, Signal::TERM),
+                Ok(1) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => return signal(&server, Signal::KILL),
+            }
+        }
+    };
+    thread::Builder::new().stack_size(LISTENER_STACK).spawn(obey).map(drop)
+}
+
+/// Signals the server and its process group, unless it has already been waited for.
+fn signal(server: &Server, signal: Signal) {
+    if let Some(pid) = *lock(server) {
+        // The server may have moved itself to another group.
+        let in_its_group = kill_process_group(pid, signal).is_ok();
+        if !in_its_group || signal == Signal::KILL {
+            kill_process(pid, signal).ok();
+        }
+    }
+}
+
+fn lock(server: &Server) -> MutexGuard<'_, Option<Pid>> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Collects whatever ends, orphans too, until the server itself has.
+fn wait_for_server(server: &Server) -> Exit {
+    loop {
+        // Only looks: the collecting is done under the lock, so that the listener never
+        // signals a number that was given back.
+        match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Exit { code: None, signal: None },
+        }
+        let mut running = lock(server);
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if Some(pid) == *running {
+                *running = None;
+                return exit(status);
+            }
+        }
+    }
+}
+
+/// How a process ended that was waited for.
+pub(crate) fn exit(status: WaitStatus) -> Exit {
+    Exit { code: status.exit_status(), signal: status.terminating_signal() }
+}
+
+/// Kills and collects until nothing is left below. A process that was forked too late to be
+/// seen had a parent that was seen; when that parent's end is collected, the late one is a
+/// child of ours and is seen by the next look.
+fn end_tree() {
+    let me = std::process::id();
+    while collect_ended() {
+        let snapshot = Snapshot::take();
+        let mut children_killed = 0;
+        for process in snapshot.descendants(me) {
+            if process.signal(Signal::KILL) && process.parent == me {
+                children_killed += 1;
+            }
+        }
+        for _ in 0..children_killed.max(1) {
+            while matches!(wait(WaitOptions::empty()), Err(Errno::INTR)) {}
+        }
+    }
+}
+
+/// Collects what has ended; says whether something still runs.
+fn collect_ended() -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}

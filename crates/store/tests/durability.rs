@@ -1,0 +1,83 @@
+//! A change that was answered is there after `kill -9`: a victim process stores servers and
+//! tells each id when the store has answered, and is killed at some moment; round after round.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use support::{Home, record};
+use uuid::Uuid;
+
+const ROUNDS: usize = 12;
+const DIRECTORY: &str = "COFER_TEST_VICTIM_DIRECTORY";
+const URL: &str = "COFER_TEST_VICTIM_URL";
+
+#[tokio::test]
+async fn sqlite_keeps_what_it_answered() {
+    check(&Home::sqlite()).await;
+}
+
+#[tokio::test]
+async fn postgres_keeps_what_it_answered() {
+    let home = Home::postgres().await;
+    check(&home).await;
+    home.remove().await;
+}
+
+async fn check(home: &Home) {
+    let mut told = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let mut victim = start_victim(home);
+        let random = Uuid::new_v4().into_bytes();
+        let answers = usize::from(random[0] % 24);
+        let output = BufReader::new(victim.stdout.take().unwrap());
+        let mut lines =
+            output.lines().map(Result::unwrap).filter_map(|line| line.parse::<Uuid>().ok());
+        told.extend(lines.by_ref().take(answers));
+        // Not a wait for anything: the moment of the kill is to be any.
+        tokio::time::sleep(Duration::from_micros(u64::from(random[1]) * 20)).await;
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        // What it told before it died counts as well.
+        told.extend(lines);
+
+        let store = home.open().await.unwrap();
+        let kept: BTreeSet<_> =
+            store.list().await.unwrap().into_iter().map(|row| row.unwrap().id.0).collect();
+        let lost: Vec<_> = told.difference(&kept).collect();
+        assert!(lost.is_empty(), "round {round}: {lost:?} of {} are lost", told.len());
+        store.close().await;
+    }
+    assert!(!told.is_empty(), "the victims told nothing");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test starts itself, to be killed")]
+fn start_victim(home: &Home) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "victim", "--ignored", "--nocapture"])
+        .env(DIRECTORY, home.directory.path())
+        .stdout(Stdio::piped());
+    if let Some(url) = home.url() {
+        command.env(URL, url);
+    }
+    command.spawn().unwrap()
+}
+
+#[tokio::test]
+#[ignore = "is started, and killed, by the tests above"]
+async fn victim() {
+    let Ok(directory) = std::env::var(DIRECTORY) else { return };
+    let url = std::env::var(URL).ok();
+    let store = cofer_store::open(url.as_deref(), Path::new(&directory)).await.unwrap();
+    loop {
+        let kept = record(&format!("server {}", Uuid::new_v4().simple()));
+        store.insert(&kept).await.unwrap();
+        writeln!(std::io::stdout(), "{}", kept.id).unwrap();
+    }
+}

@@ -1,0 +1,76 @@
+//! What is particular to the embedded database: its file.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use cofer_store::StoreError;
+use sqlx::Connection as _;
+use support::{Home, names, record};
+use tokio::time::timeout;
+
+async fn fails(url: Option<&str>, directory: &Path) -> StoreError {
+    let error = cofer_store::open(url, directory).await.err().expect("it was opened");
+    assert!(error.hint().is_some(), "{error:?}");
+    error
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_kept() {
+    let home = Home::sqlite();
+    let path = home.directory.path().join("kb.db");
+    let text = "Dear diary, this is not a database. ".repeat(100);
+    fs::write(&path, &text).unwrap();
+    let error = fails(None, home.directory.path()).await;
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    assert!(error.to_string().contains("kb.db"), "{error}");
+    assert_eq!(fs::read_to_string(path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_made_is_named() {
+    let home = Home::sqlite();
+    let missing = home.directory.path().join("missing");
+    let error = fails(None, &missing).await;
+    assert!(matches!(error, StoreError::File { .. }), "{error:?}");
+    assert!(error.to_string().contains("missing/kb.db"), "{error}");
+
+    fs::create_dir(home.directory.path().join("kb.db")).unwrap();
+    let error = fails(None, home.directory.path()).await;
+    assert!(matches!(error, StoreError::File { .. }), "a directory is in the way: {error:?}");
+}
+
+#[tokio::test]
+async fn a_url_names_another_file() {
+    let home = Home::sqlite();
+    let path = home.directory.path().join("odd ? name".replace('?', "%")).with_extension("db");
+    let url = format!("sqlite://{}", path.display());
+    let store = cofer_store::open(Some(&url), Path::new("/nowhere")).await.unwrap();
+    store.insert(&record("x")).await.unwrap();
+    assert!(path.exists());
+}
+
+#[tokio::test]
+async fn a_change_waits_while_another_program_writes() {
+    let home = Home::sqlite();
+    let store = home.open().await.unwrap();
+    let mut other = home.file().await;
+    let lock = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let kept = record("patient");
+    let mut insert = std::pin::pin!(store.insert(&kept));
+    assert!(timeout(Duration::from_millis(200), &mut insert).await.is_err(), "it did not wait");
+    lock.rollback().await.unwrap();
+    insert.await.unwrap();
+    assert_eq!(names(&store).await, ["patient"]);
+}
+
+#[tokio::test]
+async fn two_who_open_an_empty_directory_at_once_both_get_their_tables() {
+    let home = Home::sqlite();
+    let (one, other) = tokio::join!(home.open(), home.open());
+    one.unwrap().insert(&record("one")).await.unwrap();
+    assert_eq!(names(&other.unwrap()).await, ["one"]);
+}
