@@ -13,6 +13,7 @@ mod guard;
 mod import;
 mod jsonc;
 mod log_line;
+mod log_queue;
 mod metrics;
 mod recorder;
 mod registry;

@@ -2,24 +2,21 @@
 //! written by threads of their own so that no request waits for a disk or a terminal.
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cofer_supervisor::{RotatingFile, Rotation};
-use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{EnvFilter, ParseError};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::log_line::{EscapedFields, LogLine};
+use crate::log_queue::{LogQueue, LogWriter};
 
-/// Lines that may wait for one writer; more are dropped and counted. At the longest line
-/// (4 KiB) this is 64 MiB, at a usual one about 2 MiB.
-const QUEUE: usize = 16_384;
 /// What is told without being asked.
 const DEFAULT_FILTER: &str = "info";
 /// The log in the logs directory.
@@ -29,8 +26,7 @@ const FILE: &str = "cofer.log";
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     lost_in_file: Arc<AtomicU64>,
-    queues: [ErrorCounter; 2],
-    _writers: [WorkerGuard; 2],
+    writers: [LogWriter; 2],
 }
 
 /// Why nothing can be told.
@@ -54,6 +50,9 @@ pub enum TelemetryError {
         /// The system's answer.
         source: io::Error,
     },
+    /// There is no thread to be had for the log.
+    #[error("could not start a thread for the log")]
+    Thread(#[source] io::Error),
     /// Somebody else has already set it up in this process.
     #[error("could not set up the log")]
     Taken(#[from] TryInitError),
@@ -65,25 +64,28 @@ impl Telemetry {
         let filter = filter_from(|variable| std::env::var(variable).ok())?;
         check_writable(logs)?;
         let file = RotatingFile::new(logs.join(FILE), Rotation::default());
-        let (telemetry, both) = Self::start(file, BufWriter::new(io::stderr()));
+        let (telemetry, both) = Self::start(file, io::stderr())?;
         tracing_subscriber::registry().with(filter).with(layer(both)).try_init()?;
         Ok(telemetry)
     }
 
-    fn start(file: RotatingFile, stderr: impl Write + Send + 'static) -> (Self, Both) {
+    fn start(
+        file: RotatingFile,
+        stderr: impl Write + Send + 'static,
+    ) -> Result<(Self, Both), TelemetryError> {
         let lost_in_file = file.lost_lines();
-        let builder = || NonBlockingBuilder::default().lossy(true).buffered_lines_limit(QUEUE);
-        let (to_file, file_guard) = builder().thread_name("log-file").finish(file);
-        let (to_stderr, stderr_guard) = builder().thread_name("log-stderr").finish(stderr);
-        let queues = [to_file.error_counter(), to_stderr.error_counter()];
-        let telemetry = Self { lost_in_file, queues, _writers: [file_guard, stderr_guard] };
-        (telemetry, Both { to_file, to_stderr })
+        let (to_file, file_writer) =
+            LogQueue::start("log-file", file).map_err(TelemetryError::Thread)?;
+        let (to_stderr, stderr_writer) =
+            LogQueue::start("log-stderr", stderr).map_err(TelemetryError::Thread)?;
+        let telemetry = Self { lost_in_file, writers: [file_writer, stderr_writer] };
+        Ok((telemetry, Both { to_file, to_stderr }))
     }
 
     /// How many lines were lost, to a full queue or to a file that could not be written.
     pub(crate) fn lost_lines(&self) -> u64 {
-        let queues: usize = self.queues.iter().map(ErrorCounter::dropped_lines).sum();
-        self.lost_in_file.load(Ordering::Relaxed) + queues as u64
+        let queues: u64 = self.writers.iter().map(LogWriter::lost_lines).sum();
+        self.lost_in_file.load(Ordering::Relaxed) + queues
     }
 }
 
@@ -126,8 +128,8 @@ where
 /// has stopped reading does not stop the file.
 #[derive(Debug, Clone)]
 struct Both {
-    to_file: NonBlocking,
-    to_stderr: NonBlocking,
+    to_file: LogQueue,
+    to_stderr: LogQueue,
 }
 
 impl<'a> MakeWriter<'a> for Both {
@@ -142,9 +144,8 @@ struct BothWriter<'a>(&'a Both);
 
 impl Write for BothWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // A queue's handle is two counters of references; its `write` wants it mutable.
-        self.0.to_file.make_writer().write_all(line)?;
-        self.0.to_stderr.make_writer().write_all(line)?;
+        self.0.to_file.push(line);
+        self.0.to_stderr.push(line);
         Ok(line.len())
     }
 
@@ -178,7 +179,7 @@ mod tests {
         let path = dir.path().join("cofer.log");
         let stderr = Shared::default();
         let file = RotatingFile::new(&path, Rotation::default());
-        let (telemetry, both) = Telemetry::start(file, stderr.clone());
+        let (telemetry, both) = Telemetry::start(file, stderr.clone()).unwrap();
         let subscriber = tracing_subscriber::registry().with(layer(both));
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(target: "MCP", server = "fs", "server is ready");

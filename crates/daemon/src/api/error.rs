@@ -201,6 +201,9 @@ impl ApiError {
         let Parts { kind, message, status, cause, .. } = &*self.0;
         let (cause, failed) = (cause.as_deref(), status.is_server_error());
         let status = status.as_u16();
+        // A server's own words may hold its secrets; its log and the call's line have them,
+        // masked.
+        let message = if *kind == ErrorKind::McpError { "" } else { message.as_str() };
         if *kind == ErrorKind::Internal {
             tracing::error!(%trace_id, ?kind, status, message, cause, "request failed");
         } else if failed {
