@@ -109,7 +109,7 @@ impl Registry {
         }
         tracing::info!(target: "MCP", server = %spec.name, "changed");
         self.supervisor.configure(id, spec, false).await;
-        Ok(())
+        self.align(handle).await
     }
 
     /// Switches a server on or off.
@@ -121,6 +121,18 @@ impl Registry {
         let spec = self.record(handle).await?.spec;
         tracing::info!(target: "MCP", server = %spec.name, "switched {}", if on { "on" } else { "off" });
         self.supervisor.configure(id, spec, true).await;
+        self.align(handle).await
+    }
+
+    /// A start that failed may have switched the server off in the store after this change was
+    /// stored and before the driver took it: the driver has the last word.
+    async fn align(&self, handle: &ServerHandle) -> Result<(), ApiError> {
+        let stored = self.record(handle).await?.spec.enabled;
+        let wanted = handle.spec().enabled;
+        if stored != wanted {
+            let now = OffsetDateTime::now_utc();
+            self.store.set_enabled(handle.id(), wanted, now).await.map_err(store_failed)?;
+        }
         Ok(())
     }
 

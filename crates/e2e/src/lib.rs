@@ -1,1 +1,28 @@
-//! e2e
+//! The harness of the end-to-end tests: starts the real `cofer` binary on a data directory of
+//! its own, talks to it over HTTP and its command line, and looks at the process table.
+//!
+//! The other side of the tests is `wayward` (`src/bin/wayward`), the MCP server that misbehaves
+//! on order. Tests wait for conditions, never for time to pass.
+
+mod builder;
+mod daemon;
+mod events;
+mod http;
+mod order;
+mod peer;
+mod process;
+mod programs;
+mod wait;
+
+pub use builder::{DaemonBuilder, Refusal};
+pub use daemon::{Daemon, pid_of};
+pub use events::{Event, Events};
+pub use http::{Answer, tool_params};
+pub use order::OrderLog;
+pub use peer::Peer;
+pub use process::{
+    alive, command_line, is_session_leader, kill, mentions, parent, pids_in, processes_with,
+    signal, wait_gone,
+};
+pub use programs::{Ended, cofer, follow, run, wayward, wayward_path};
+pub use wait::{DEADLINE, eventually, within};

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::framing::{Frame, LineReader};
+use crate::members::member;
 use crate::message::{Incoming, Message, RpcError};
 use crate::params::{self, Era};
 use crate::pending::{Opened, Pending, Reply};
@@ -405,12 +406,7 @@ fn answer_to(id: &Bytes, method: &str) -> Outgoing {
 }
 
 fn progress_token(params: &Bytes) -> Option<u64> {
-    #[derive(serde::Deserialize)]
-    struct Progress {
-        #[serde(rename = "progressToken")]
-        token: u64,
-    }
-    serde_json::from_slice::<Progress>(params).ok().map(|progress| progress.token)
+    serde_json::from_slice(member(params, "progressToken")?).ok()
 }
 
 async fn read_messages<R>(

@@ -10,6 +10,7 @@ mod bridge;
 mod framing;
 mod handshake;
 mod listing;
+mod members;
 mod message;
 mod oversize;
 mod params;
@@ -20,6 +21,7 @@ pub use bridge::{Bridge, BridgeConfig, CallError, Called, Listener, Request, Tim
 pub use framing::{Frame, LineReader};
 pub use handshake::{HandshakeError, LATEST_WITH_INITIALIZE, MODERN, handshake};
 pub use listing::{Listing, collect_pages};
+pub use members::member;
 pub use message::{Incoming, Malformed, Message, RpcError};
 pub use oversize::IdScanner;
 pub use params::Era;

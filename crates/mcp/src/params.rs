@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use memchr::memmem;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+
+use crate::members::member;
 
 /// Which of the two ways a conversation with a server is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,23 +117,12 @@ struct Meta {
 }
 
 fn find_meta(params: &[u8]) -> Option<Meta> {
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        #[serde(borrow, rename = "_meta")]
-        meta: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct MetaObject<'a> {
-        #[serde(borrow, rename = "progressToken")]
-        token: Option<&'a RawValue>,
-    }
-    let meta = serde_json::from_slice::<Params<'_>>(params).ok()?.meta?;
-    let token = serde_json::from_str::<MetaObject<'_>>(meta.get()).ok()?.token;
-    let span_of = |raw: &RawValue| {
-        let start = raw.get().as_ptr().addr() - params.as_ptr().addr();
-        start..start + raw.get().len()
+    let span_of = |part: &[u8]| {
+        let start = part.as_ptr().addr() - params.as_ptr().addr();
+        start..start + part.len()
     };
-    Some(Meta { span: span_of(meta), token: token.map(span_of) })
+    let meta = member(params, "_meta").filter(|meta| meta.starts_with(b"{"))?;
+    Some(Meta { span: span_of(meta), token: member(meta, "progressToken").map(span_of) })
 }
 
 #[cfg(test)]

@@ -83,6 +83,12 @@ pub(crate) async fn write_messages<W>(
     let work = async {
         let mut batch = Vec::with_capacity(BATCH);
         while inbox.recv_many(&mut batch, BATCH).await > 0 {
+            // Callers that are ready to send do so first: one write for all of them wakes the
+            // peer once.
+            tokio::task::yield_now().await;
+            while let (true, Ok(message)) = (batch.len() < BATCH, inbox.try_recv()) {
+                batch.push(message);
+            }
             if let Err(error) = write_batch(&mut sink, &batch).await {
                 tracing::debug!(%error, "the server's stdin is closed");
                 return;

@@ -1,4 +1,5 @@
 //! The bridge and the handshake against a peer that the test plays itself, on paused time.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -6,13 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_mcp::{CallError, Called, Timing};
+use cofer_mcp::{CallError, Called, Timing, member};
 use cofer_model::{
     ActivityEntry, EventKind, Outcome, ServerId, Stages, ToolCallFinished, ToolCallStarted,
 };
-use memchr::memmem;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -134,8 +131,7 @@ impl CallRecord<'_> {
     }
 
     fn tell_start(&self, tool: &ToolCall<'_>) {
-        let arguments = tool.arguments.map_or("{}", RawValue::get);
-        let arguments = self.log.redact(cut(arguments, LOGGED_ARGUMENTS).into_owned());
+        let arguments = excerpt(self.log, tool.arguments, LOGGED_ARGUMENTS);
         tracing::info!(target: "TOOLS", server = %self.server, tool = %tool.name, call = %self.call_id, %arguments, "call started");
         let started = ToolCallStarted {
             call_id: self.call_id,
@@ -153,11 +149,11 @@ impl CallRecord<'_> {
         let (server, call) = (&self.server, self.call_id);
         match result {
             Ok(result) if outcome == Outcome::Ok => {
-                let result = self.log.redact(cut_bytes(result, LOGGED_RESULT));
+                let result = excerpt(self.log, result, LOGGED_RESULT);
                 tracing::info!(target: "TOOLS", %server, tool, %call, duration_ms, %result, "call finished");
             }
             Ok(result) => {
-                let error = self.log.redact(cut_bytes(result, LOGGED_ERROR));
+                let error = excerpt(self.log, result, LOGGED_ERROR);
                 tracing::warn!(target: "TOOLS", %server, tool, %call, duration_ms, %error, "the tool answered an error");
             }
             Err(CallError::Timeout(limit)) => {
@@ -170,7 +166,7 @@ impl CallRecord<'_> {
                     }
                     _ => String::new(),
                 };
-                let stack = self.log.redact(cut(&stack, LOGGED_ERROR).into_owned());
+                let stack = excerpt(self.log, stack.as_bytes(), LOGGED_ERROR);
                 let error = self.log.redact(error.to_string());
                 tracing::warn!(target: "TOOLS", %server, tool, %call, duration_ms, %error, %stack, "call failed");
             }
@@ -235,13 +231,10 @@ impl Drop for CallRecord<'_> {
     }
 }
 
-/// What a `tools/call` asks for.
-#[derive(Deserialize)]
+/// What a `tools/call` asks for; the arguments as they stand in the params.
 struct ToolCall<'a> {
-    #[serde(borrow)]
     name: Cow<'a, str>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
+    arguments: &'a [u8],
 }
 
 impl<'a> ToolCall<'a> {
@@ -249,7 +242,9 @@ impl<'a> ToolCall<'a> {
         if method != "tools/call" {
             return None;
         }
-        params.and_then(|params| serde_json::from_slice(params).ok())
+        let params = params?;
+        let name = serde_json::from_slice(member(params, "name")?).ok()?;
+        Some(Self { name, arguments: member(params, "arguments").unwrap_or(b"{}") })
     }
 }
 
@@ -263,16 +258,9 @@ fn outcome_of(error: &CallError) -> Outcome {
     }
 }
 
-/// Whether a tool's result says that the tool failed. Most do not name the member at all,
-/// which a search finds out much faster than a parse.
+/// Whether a tool's result says that the tool failed.
 fn says_is_error(result: &Bytes) -> bool {
-    #[derive(Deserialize)]
-    struct ToolResult {
-        #[serde(rename = "isError", default)]
-        is_error: bool,
-    }
-    memmem::find(result, br#""isError""#).is_some()
-        && serde_json::from_slice::<ToolResult>(result).is_ok_and(|result| result.is_error)
+    member(result, "isError") == Some(b"true")
 }
 
 fn millis(duration: Duration) -> f64 {
@@ -280,33 +268,48 @@ fn millis(duration: Duration) -> f64 {
     (duration.as_nanos() / 1000) as f64 / 1000.0
 }
 
-/// The first `limit` characters.
-fn cut(text: &str, limit: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(limit) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
+/// The first `limit` characters of a text, without secrets. More than that is looked at, so
+/// that a secret which the limit cuts in two is known for one; but no more than needed of a
+/// text that may have many megabytes.
+fn excerpt(log: &ServerLog, text: &[u8], limit: usize) -> String {
+    /// Longer than any secret that is worth the name.
+    const MARGIN: usize = 16 * 1024;
+    // A character has at most four bytes.
+    let head = String::from_utf8_lossy(&text[..text.len().min(limit * 4 + MARGIN)]);
+    let mut head = log.redact(head.into_owned());
+    if let Some((end, _)) = head.char_indices().nth(limit) {
+        head.truncate(end);
     }
-}
-
-fn cut_bytes(json: &Bytes, limit: usize) -> String {
-    // A character has at most four bytes, so that no more needs to be looked at.
-    let head = String::from_utf8_lossy(&json[..json.len().min(limit * 4 + 4)]);
-    match head.char_indices().nth(limit) {
-        Some((end, _)) => head[..end].to_owned(),
-        None => head.into_owned(),
-    }
+    head
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cofer_model::Redactor;
+    use std::collections::BTreeMap;
+
+    fn log_with_secret(secret: &str) -> (tempfile::TempDir, ServerLog) {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = BTreeMap::from([("API_KEY".to_owned(), secret.to_owned())]);
+        let log = ServerLog::open(dir.path().join("x.log"), Redactor::new(&environment));
+        (dir, log)
+    }
 
     #[test]
     fn a_result_is_logged_up_to_200_characters() {
         // covers: MGR-76
-        let text = cut_bytes(&Bytes::from("日".repeat(500)), LOGGED_RESULT);
+        let (_dir, log) = log_with_secret("canary-0123456789");
+        let text = excerpt(&log, "日".repeat(500).as_bytes(), LOGGED_RESULT);
         assert_eq!(text.chars().count(), 200);
-        assert_eq!(cut_bytes(&Bytes::from_static(b"short"), LOGGED_RESULT), "short");
+        assert_eq!(excerpt(&log, b"short", LOGGED_RESULT), "short");
+    }
+
+    #[test]
+    fn a_secret_that_the_limit_cuts_in_two_is_masked_all_the_same() {
+        let (_dir, log) = log_with_secret("canary-0123456789");
+        let text = format!("{}canary-0123456789", "x".repeat(LOGGED_RESULT - 8));
+        assert!(!excerpt(&log, text.as_bytes(), LOGGED_RESULT).contains("canary"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -16,7 +16,8 @@ use crate::calls::{ActivityLog, CallObserver, CallRecorder};
 use crate::events::EventBus;
 use crate::launch::Launcher;
 use crate::server::{
-    Driver, DriverParts, HandleParts, Order, Publisher, Recorder, ServerHandle, ServerLog, Snapshot,
+    Beginning, Driver, DriverParts, HandleParts, Order, Publisher, Recorder, Reporter,
+    ServerHandle, ServerLog, Snapshot,
 };
 
 /// How long servers are given to end by themselves.
@@ -60,11 +61,18 @@ struct Inner {
     recorder: Arc<dyn Recorder>,
     calls: CallRecorder,
     boot_slots: Arc<Semaphore>,
-    servers: RwLock<HashMap<ServerId, ServerHandle>>,
+    servers: RwLock<Servers>,
     /// The drivers.
     drivers: TaskTracker,
     /// What the drivers let run: readers, writers, log pumps.
     tasks: TaskTracker,
+}
+
+#[derive(Default)]
+struct Servers {
+    by_id: HashMap<ServerId, ServerHandle>,
+    /// Whether who comes now comes too late.
+    ending: bool,
 }
 
 impl Supervisor {
@@ -93,7 +101,9 @@ impl Supervisor {
 
     /// Takes a new server on, and starts it where it is enabled.
     pub fn add(&self, id: ServerId, spec: ServerSpec) -> ServerHandle {
-        self.adopt(id, spec, None, false)
+        let spec = Arc::new(spec);
+        let first = Snapshot::new(id, Arc::clone(&spec));
+        self.adopt(first, Beginning { spec, proven: false, boot_slots: None })
     }
 
     /// Takes a server on that an earlier daemon knew, with the `failure` in which it was left.
@@ -105,12 +115,19 @@ impl Supervisor {
         failure: Option<Failure>,
         proven: bool,
     ) -> ServerHandle {
-        self.adopt(id, spec, failure, proven)
+        let spec = Arc::new(spec);
+        let mut first = Snapshot::new(id, Arc::clone(&spec));
+        if let Some(failure) = failure.filter(|_| !spec.enabled) {
+            first.status = Status::Error;
+            first.failure = Some(failure);
+        }
+        let boot_slots = Some(Arc::clone(&self.inner.boot_slots));
+        self.adopt(first, Beginning { spec, proven, boot_slots })
     }
 
     /// The server with this id.
     pub fn get(&self, id: ServerId) -> Option<ServerHandle> {
-        self.servers().get(&id).cloned()
+        self.servers().by_id.get(&id).cloned()
     }
 
     /// The server with this id or name.
@@ -120,6 +137,7 @@ impl Supervisor {
         }
         let servers = self.servers();
         servers
+            .by_id
             .values()
             .find(|handle| handle.parts.spec.load().name.as_str() == id_or_name)
             .cloned()
@@ -127,7 +145,7 @@ impl Supervisor {
 
     /// All servers, in no order.
     pub fn list(&self) -> Vec<ServerHandle> {
-        self.servers().values().cloned().collect()
+        self.servers().by_id.values().cloned().collect()
     }
 
     /// Makes a server be what `spec` says; ends when it is on its way. `forgive` takes the
@@ -140,12 +158,14 @@ impl Supervisor {
 
     /// Stops a server and forgets it; ends when nothing of it is left.
     pub async fn remove(&self, id: ServerId) {
-        let removed =
-            self.inner.servers.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        if let Some(handle) = removed {
-            handle.parts.orders.send(Order::Remove).await.ok();
-            handle.parts.orders.closed().await;
-        }
+        let Some(handle) = self.get(id) else {
+            return;
+        };
+        // Ordered before it is forgotten: whoever stops waiting here leaves no server behind
+        // that nobody knows.
+        handle.parts.orders.send(Order::Remove).await.ok();
+        self.servers_mut().by_id.remove(&id);
+        handle.parts.orders.closed().await;
     }
 
     /// What happens.
@@ -161,33 +181,21 @@ impl Supervisor {
     /// Stops every server, all at once; ends when nothing of them is left.
     pub async fn shut_down(&self) {
         self.inner.drivers.close();
+        self.servers_mut().ending = true;
         for handle in self.list() {
-            handle.parts.orders.send(Order::ShutDown).await.ok();
+            // A driver with much to do does not keep the others from hearing of it.
+            let orders = handle.parts.orders.clone();
+            self.inner.tasks.spawn(async move { orders.send(Order::ShutDown).await.ok() });
         }
         self.inner.drivers.wait().await;
     }
 
-    fn adopt(
-        &self,
-        id: ServerId,
-        spec: ServerSpec,
-        failure: Option<Failure>,
-        proven: bool,
-    ) -> ServerHandle {
+    fn adopt(&self, first: Snapshot, beginning: Beginning) -> ServerHandle {
         let inner = &self.inner;
-        let spec = Arc::new(spec);
+        let (id, spec) = (first.id, Arc::clone(&beginning.spec));
         let log_path = inner.config.log_dir.join(format!("{id}.log"));
         let log = Arc::new(ServerLog::open(log_path, Redactor::new(&spec.environment)));
-        let noise = Arc::new(AtomicU64::new(0));
-        let mut first = Snapshot::new(id, Arc::clone(&spec));
-        if let Some(failure) = failure.filter(|_| !spec.enabled) {
-            first.status = Status::Error;
-            first.failure = Some(failure);
-        }
         let publisher = Publisher::new(first, inner.calls.events.clone());
-        if spec.enabled {
-            publisher.status(Status::Starting, |_| {});
-        }
         let (orders, inbox) = mpsc::channel(16);
         let parts = Arc::new(HandleParts {
             id,
@@ -196,30 +204,42 @@ impl Supervisor {
             snapshot: publisher.subscribe(),
             orders,
             log: Arc::clone(&log),
-            noise: Arc::clone(&noise),
+            noise: Arc::new(AtomicU64::new(0)),
             calls: inner.calls.clone(),
         });
         let handle = ServerHandle { parts: Arc::clone(&parts) };
+        self.enter(&handle);
+        if spec.enabled {
+            publisher.status(Status::Starting, |_| {});
+        }
         let driver = DriverParts {
-            id,
-            publisher,
+            reporter: Reporter { id, publisher, log, recorder: Arc::clone(&inner.recorder) },
             handle: parts,
-            log,
-            noise,
             launcher: Arc::clone(&inner.launcher),
-            recorder: Arc::clone(&inner.recorder),
             tasks: inner.tasks.clone(),
-            boot_slots: Arc::clone(&inner.boot_slots),
             max_message: inner.config.max_message,
             graces: Graces::default(),
         };
-        inner.servers.write().unwrap_or_else(PoisonError::into_inner).insert(id, handle.clone());
         let span = tracing::info_span!("server", %id);
-        inner.drivers.spawn(Driver::new(driver, spec, inbox).run(proven).instrument(span));
+        inner.drivers.spawn(Driver::run(driver, beginning, inbox).instrument(span));
         handle
     }
 
-    fn servers(&self) -> std::sync::RwLockReadGuard<'_, HashMap<ServerId, ServerHandle>> {
+    /// Puts a server in the books, so that whoever hears of it finds it.
+    fn enter(&self, handle: &ServerHandle) {
+        let mut servers = self.servers_mut();
+        servers.by_id.insert(handle.id(), handle.clone());
+        if servers.ending {
+            // The first order of all, so that there is room for it.
+            handle.parts.orders.try_send(Order::ShutDown).ok();
+        }
+    }
+
+    fn servers(&self) -> RwLockReadGuard<'_, Servers> {
         self.inner.servers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn servers_mut(&self) -> RwLockWriteGuard<'_, Servers> {
+        self.inner.servers.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use cofer_model::{ServerId, ServerSpec, Status, Usage};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::driver::Order;
+use super::inbox::Order;
 use super::log::ServerLog;
 use super::snapshot::Snapshot;
 use crate::calls::CallRecorder;

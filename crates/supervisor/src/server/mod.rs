@@ -11,26 +11,33 @@
 //!     └───────────────────────────────────────────────────────┘
 //! ```
 //! `driver` is the only one that changes a server; it is one task, and each state is one of
-//! its methods. `restart` decides how long to wait after a crash and `start` makes one
-//! attempt; `health` tells a silent server from a busy one; none of them knows the others. `snapshot` is what everybody else sees, `handle`
-//! the way in, `log` what the server said.
+//! its methods. Beside it stand what it is made of, none of which knows the others: `inbox`
+//! says what an order means in a state, `restart` how long to wait after a crash, `health`
+//! whether a server is silent or busy; `run` is one process with its bridge, `stop` ends it,
+//! `failure` finds the words for why it did not last, and `report` tells them. `snapshot` is
+//! what everybody else sees, `handle` the way in, `log` what the server said.
 
 mod driver;
+mod failure;
 mod handle;
 mod health;
+mod inbox;
 mod log;
+mod report;
 mod restart;
+mod run;
 mod snapshot;
-mod start;
 mod stop;
 
-pub use driver::Recorder;
-pub(crate) use driver::{Driver, DriverParts, Order};
+pub(crate) use driver::{Beginning, Driver, DriverParts};
 pub(crate) use handle::HandleParts;
 pub use handle::{CallFailure, ServerHandle};
+pub(crate) use inbox::Order;
 pub use log::{LogFeed, ServerLog};
+pub use report::Recorder;
+pub(crate) use report::Reporter;
 pub(crate) use snapshot::Publisher;
 pub use snapshot::Snapshot;
 
 #[cfg(test)]
-mod driver_tests;
+mod tests;

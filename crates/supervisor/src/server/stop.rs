@@ -1,5 +1,5 @@
-//! Ends a server, gently first: its stdin is closed, then it is asked by SIGTERM, then it
-//! and everything it started is killed.
+//! Asks a server to end: its stdin is closed, then it gets SIGTERM. What is left of it after
+//! that is ended by force, by whoever asked.
 
 use std::time::Duration;
 
@@ -16,21 +16,19 @@ const CLOSED_STDIN: Duration = Duration::from_millis(500);
 pub(super) enum Stopped {
     /// By itself, or when it was asked.
     Gently,
-    /// It had to be killed.
+    /// It did not end in time.
     ByForce,
 }
 
-/// Returns when nothing of the server is left.
-pub(super) async fn stop(running: &dyn Running, bridge: &Bridge, grace: Duration) -> Stopped {
+/// Returns when the server's own process has ended, or its grace has.
+pub(super) async fn ask_to_end(running: &dyn Running, bridge: &Bridge, grace: Duration) -> Stopped {
     bridge.close();
-    let mut how = Stopped::Gently;
-    if timeout(CLOSED_STDIN.min(grace), running.exited()).await.is_err() {
-        running.terminate();
-        if timeout(grace, running.exited()).await.is_err() {
-            how = Stopped::ByForce;
-        }
+    if timeout(CLOSED_STDIN.min(grace), running.exited()).await.is_ok() {
+        return Stopped::Gently;
     }
-    running.kill();
-    running.gone().await;
-    how
+    running.terminate();
+    match timeout(grace, running.exited()).await {
+        Ok(_) => Stopped::Gently,
+        Err(_) => Stopped::ByForce,
+    }
 }

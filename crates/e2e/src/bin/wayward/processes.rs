@@ -1,0 +1,100 @@
+//! Signals and grandchildren: what a server does to the process table.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::options::{Options, Role};
+use crate::order::Order;
+use crate::{leave, say};
+
+/// Sends a signal to this very process.
+pub(crate) fn signal_self(number: i32) -> bool {
+    let me: Pid = getpid();
+    Signal::from_named_raw(number).is_some_and(|signal| kill_process(me, signal).is_ok())
+}
+
+/// Notes each SIGTERM, then goes as told or stays as ordered.
+pub(crate) async fn answer_sigterm(options: &Options, order: &Order) {
+    if !options.ignore_sigterm && options.order_log.is_none() {
+        return std::future::pending().await;
+    }
+    let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be handled");
+    while terminate.recv().await.is_some() {
+        order.note("sigterm");
+        say("wayward: SIGTERM");
+        if !options.ignore_sigterm {
+            leave(0);
+        }
+    }
+}
+
+/// Starts a grandchild that left this process's session and lost its parent, and returns its
+/// pid once it is written down.
+pub(crate) fn spawn_grandchild(options: &Options) -> io::Result<u32> {
+    let mut middle = myself(Role::Middle, options)?;
+    let output = middle.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
+    String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)
+}
+
+/// What a copy of this program does when it is not the server. Never comes back.
+pub(crate) fn play(role: Role, options: &Options) -> ! {
+    // Only a process that leads its group already cannot have a session of its own.
+    if setsid().is_err() {
+        say("wayward: no session of its own");
+    }
+    match role {
+        Role::Middle => {
+            let leaf = myself(Role::Leaf, options).and_then(|mut leaf| leaf.spawn());
+            let pid = leaf.expect("the grandchild starts").id();
+            if let Some(path) = &options.pids_file {
+                append(path, pid);
+            }
+            let written = writeln!(io::stdout(), "{pid}");
+            leave(i32::from(written.is_err()));
+        }
+        Role::Leaf => live_on(),
+    }
+}
+
+/// Appends one pid to a file in one write.
+pub(crate) fn append(path: &Path, pid: u32) {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(format!("{pid}\n").as_bytes()));
+    written.expect("the pid is written down");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a fixture that misbehaves, not a part of Cofer")]
+fn myself(role: Role, options: &Options) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(match role {
+        Role::Middle => "--role-middle",
+        Role::Leaf => "--role-leaf",
+    });
+    if let Some(path) = &options.pids_file {
+        command.arg("--pids-file").arg(path);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command)
+}
+
+/// Deaf to every polite request to end.
+fn live_on() -> ! {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime on the current thread").block_on(async {
+        let kinds = [
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::pipe(),
+        ];
+        let deaf: Vec<_> = kinds.into_iter().map(signal).collect();
+        std::future::pending::<()>().await;
+        drop(deaf);
+    });
+    leave(0)
+}

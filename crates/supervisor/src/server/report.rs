@@ -1,0 +1,233 @@
+//! Tells what becomes of a server, everywhere it is to be told: in the store, in its snapshot
+//! and the events, in its own log and in the daemon's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cofer_model::{
+    Failure, HeartbeatSpec, PeerInfo, Redactor, ServerId, ServerName, ServerSpec, Status,
+};
+use time::OffsetDateTime;
+
+use super::log::ServerLog;
+use super::restart::Verdict;
+use super::snapshot::Publisher;
+use super::stop::Stopped;
+
+/// Keeps what outlives the daemon. Told before the event goes out, so that whoever hears the
+/// event finds it stored.
+#[async_trait]
+pub trait Recorder: Send + Sync + 'static {
+    /// The server is ready.
+    async fn ready(&self, id: ServerId);
+    /// The server is stopped.
+    async fn stopped(&self, id: ServerId);
+    /// The server is in error; `disable` also switches it off, in the same change.
+    async fn failed(&self, id: ServerId, failure: &Failure, disable: bool);
+}
+
+/// See the module.
+pub(crate) struct Reporter {
+    pub(crate) id: ServerId,
+    pub(crate) publisher: Publisher,
+    pub(crate) log: Arc<ServerLog>,
+    pub(crate) recorder: Arc<dyn Recorder>,
+}
+
+impl Reporter {
+    pub(super) fn status(&self) -> Status {
+        self.publisher.current().status
+    }
+
+    /// The server has another configuration.
+    pub(super) fn configured(&self, spec: Arc<ServerSpec>) {
+        // What runs now may still tell the secrets that it was given.
+        let old = Arc::clone(&self.publisher.current().spec);
+        let secrets = old.environment.iter().chain(&spec.environment);
+        self.log.set_redactor(Redactor::new(secrets));
+        self.publisher.amend(|snapshot| snapshot.spec = spec);
+    }
+
+    /// A person had it started or started anew: what was, is forgotten.
+    pub(super) fn starting(&self) {
+        let status = match self.status() {
+            Status::Stopped | Status::Starting | Status::Stopping | Status::Error => {
+                Status::Starting
+            }
+            Status::Ready | Status::Unresponsive | Status::Restarting => Status::Restarting,
+        };
+        self.publisher.status(status, |snapshot| {
+            snapshot.next_restart_at = None;
+            snapshot.notice = None;
+            snapshot.failure = None;
+            snapshot.restart_count = 0;
+            snapshot.health_reasons.clear();
+        });
+    }
+
+    /// It is started again after a crash.
+    pub(super) fn starting_again(&self) {
+        self.publisher.amend(|snapshot| {
+            snapshot.next_restart_at = None;
+            snapshot.notice = None;
+            snapshot.restart_count += 1;
+        });
+    }
+
+    pub(super) fn launching(&self, spec: &ServerSpec) {
+        let command = spec.command.as_deref().unwrap_or_default();
+        tracing::info!(target: "START", server = %spec.name, command, "starting");
+        self.log.lifecycle("starting");
+    }
+
+    pub(super) fn launched(&self, pid: u32) {
+        tracing::info!(target: "START", server = %self.name(), pid, "process started");
+        self.publisher.amend(|snapshot| {
+            snapshot.pid = Some(pid);
+            snapshot.started_at = Some(OffsetDateTime::now_utc());
+        });
+    }
+
+    pub(super) async fn ready(&self, peer: PeerInfo, pid: u32) {
+        self.recorder.ready(self.id).await;
+        let told = format!("ready: protocol {}, pid {pid}", peer.protocol_version);
+        self.log.lifecycle(&told);
+        tracing::info!(target: "MCP", server = %self.name(), "{told}");
+        self.publisher.status(Status::Ready, |snapshot| {
+            snapshot.peer = Some(Arc::new(peer));
+            snapshot.failure = None;
+        });
+    }
+
+    /// It fell silent, or speaks again.
+    pub(super) fn health(&self, responsive: bool, heartbeat: HeartbeatSpec) {
+        let silence = format!("it did not answer a heartbeat within {} ms", heartbeat.timeout_ms);
+        if responsive {
+            tracing::info!(target: "MCP", server = %self.name(), "answers again");
+            self.log.lifecycle("answers again");
+            self.publisher.status(Status::Ready, |snapshot| {
+                snapshot.health_reasons.retain(|reason| *reason != silence);
+            });
+        } else {
+            tracing::warn!(target: "MCP", server = %self.name(), "unresponsive: {silence}; it is not restarted");
+            self.log.lifecycle(format!("unresponsive: {silence}"));
+            self.publisher
+                .status(Status::Unresponsive, |snapshot| snapshot.health_reasons.push(silence));
+        }
+    }
+
+    /// It ran well for long enough to be out of its crash loop.
+    pub(super) fn stable(&self) {
+        self.publisher.amend(|snapshot| snapshot.health_reasons.clear());
+    }
+
+    /// It is being stopped on somebody's order.
+    pub(super) fn stopping(&self) {
+        self.publisher.status(Status::Stopping, |_| {});
+    }
+
+    /// Its process was stopped on somebody's order.
+    pub(super) fn process_stopped(&self, how: Stopped, grace: Duration) {
+        let server = self.name();
+        let notice = match how {
+            Stopped::Gently => {
+                tracing::info!(target: "MCP", %server, "stopped");
+                self.log.lifecycle("stopped");
+                None
+            }
+            Stopped::ByForce => {
+                let seconds = grace.as_secs_f32();
+                let text = format!("did not stop within {seconds} s of SIGTERM and was killed");
+                tracing::warn!(target: "MCP", %server, "{text}");
+                self.log.lifecycle(&text);
+                Some(text)
+            }
+        };
+        self.publisher.amend(|snapshot| {
+            snapshot.without_process();
+            snapshot.notice = notice;
+        });
+    }
+
+    /// It ended by itself, and is not to be started again.
+    pub(super) fn finished(&self) {
+        let text = "exited with code 0; its restart policy leaves it stopped";
+        tracing::info!(target: "MCP", server = %self.name(), "{text}");
+        self.log.lifecycle(text);
+    }
+
+    /// It does not run, and nothing more is to come.
+    pub(super) async fn at_rest(&self) {
+        if self.status() == Status::Stopped {
+            return;
+        }
+        self.recorder.stopped(self.id).await;
+        self.publisher.status(Status::Stopped, |snapshot| {
+            snapshot.without_process();
+            snapshot.failure = None;
+            snapshot.next_restart_at = None;
+            snapshot.health_reasons.clear();
+        });
+    }
+
+    /// Its driver ends. That is not stored: the next daemon runs what this one ran.
+    pub(super) fn ended(&self) {
+        if self.status() != Status::Error {
+            self.publisher.status(Status::Stopped, |snapshot| {
+                snapshot.without_process();
+                snapshot.next_restart_at = None;
+            });
+        }
+    }
+
+    /// It did not start, or crashed: the words for the two logs.
+    pub(super) fn failure(&self, failure: &Failure, what: &str) {
+        self.log.lifecycle(format!("{what}: {}", failure.message));
+        let stderr = failure.stderr.as_deref().unwrap_or_default();
+        let (exit_code, signal) = (failure.exit_code, failure.signal);
+        tracing::error!(target: "MCP", server = %self.name(), ?exit_code, ?signal, stderr, "{what}: {}", failure.message);
+    }
+
+    /// It crashed, whatever comes of that.
+    pub(super) fn crashed(&self) {
+        self.publisher.amend(|snapshot| {
+            snapshot.without_process();
+            snapshot.last_crash_at = Some(OffsetDateTime::now_utc());
+        });
+    }
+
+    /// It crashed and will be started again.
+    pub(super) fn backing_off(&self, failure: Failure, verdict: Verdict) {
+        let seconds = verdict.pause.as_secs();
+        let reason = format!("it crashes again and again; a restart waits for {seconds} s");
+        if verdict.looping {
+            self.log.lifecycle(&reason);
+            tracing::warn!(target: "MCP", server = %self.name(), pause = ?verdict.pause, "crash loop: the restart waits");
+        }
+        self.publisher.status(Status::Restarting, |snapshot| {
+            snapshot.without_process();
+            snapshot.failure = Some(failure);
+            snapshot.next_restart_at = Some(OffsetDateTime::now_utc() + verdict.pause);
+            snapshot.health_reasons = if verdict.looping { vec![reason] } else { Vec::new() };
+        });
+    }
+
+    /// It is in error: one stored change, one event. `switched_off` is its configuration
+    /// where it is switched off with that.
+    pub(super) async fn gave_up(&self, failure: Failure, switched_off: Option<Arc<ServerSpec>>) {
+        self.recorder.failed(self.id, &failure, switched_off.is_some()).await;
+        self.publisher.status(Status::Error, |snapshot| {
+            snapshot.without_process();
+            snapshot.failure = Some(failure);
+            snapshot.next_restart_at = None;
+            if let Some(spec) = switched_off {
+                snapshot.spec = spec;
+            }
+        });
+    }
+
+    fn name(&self) -> ServerName {
+        self.publisher.current().spec.name.clone()
+    }
+}
