@@ -5,17 +5,14 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use support::{Home, record};
+use support::Home;
 use uuid::Uuid;
 
 const ROUNDS: usize = 12;
-const DIRECTORY: &str = "COFER_TEST_VICTIM_DIRECTORY";
-const URL: &str = "COFER_TEST_VICTIM_URL";
 
 #[tokio::test]
 async fn sqlite_keeps_what_it_answered() {
@@ -56,28 +53,9 @@ async fn check(home: &Home) {
     assert!(!told.is_empty(), "the victims told nothing");
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test starts itself, to be killed")]
+#[expect(clippy::disallowed_methods, reason = "a test starts what it kills")]
 fn start_victim(home: &Home) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "victim", "--ignored", "--nocapture"])
-        .env(DIRECTORY, home.directory.path())
-        .stdout(Stdio::piped());
-    if let Some(url) = home.url() {
-        command.env(URL, url);
-    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_insert-until-killed"));
+    command.arg(home.directory.path()).args(home.url()).stdout(Stdio::piped());
     command.spawn().unwrap()
-}
-
-#[tokio::test]
-#[ignore = "is started, and killed, by the tests above"]
-async fn victim() {
-    let Ok(directory) = std::env::var(DIRECTORY) else { return };
-    let url = std::env::var(URL).ok();
-    let store = cofer_store::open(url.as_deref(), Path::new(&directory)).await.unwrap();
-    loop {
-        let kept = record(&format!("server {}", Uuid::new_v4().simple()));
-        store.insert(&kept).await.unwrap();
-        writeln!(std::io::stdout(), "{}", kept.id).unwrap();
-    }
 }
