@@ -33,6 +33,9 @@ apt_install() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
 }
 
+# The library that gives a program another clock; nothing where it is not installed.
+faketime_library() { dpkg -L libfaketime 2>/dev/null | grep '/libfaketimeMT\.so\.1$' || true; }
+
 # is_made_from FOLDER FILE...: whether FOLDER was made from the FILEs as they are now.
 is_made_from() {
   local folder=$1

@@ -8,6 +8,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::token::{self, Token, TokenError};
@@ -16,6 +17,15 @@ const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 /// No file that is read here is longer than this.
 const MAX_READ: u64 = token::MAX_CHARS as u64 * 4;
+
+/// JavaScript counts no further than this.
+const LAST_GENERATION: u64 = 1 << 53;
+/// How many generations of events a run of the daemon has for itself: nearly four days of
+/// 30 000 a second, and there is room for half a million starts in a row.
+const GENERATIONS: u64 = 10_000_000_000;
+/// No clock is believed beyond this many microseconds (the year 2112), so that one that was
+/// wrong once does not use the numbers up.
+const LATEST_CLOCK: u64 = 1 << 52;
 
 /// An open data directory. Nobody else has it open while this value lives.
 #[derive(Debug)]
@@ -137,6 +147,24 @@ impl DataDir {
     /// never takes the original's running servers for its orphans.
     pub(crate) fn owner_id(&self) -> Uuid {
         self.owner_id
+    }
+
+    /// Behind which the generations of this run's events begin: above all that any earlier run
+    /// gave out, also when the clock was set back since.
+    ///
+    /// The clock alone would do as long as it only goes forward. The file keeps where the last
+    /// run began; it is not written while events go out, and so needs no clean end.
+    pub(crate) fn first_generation(&self, now: OffsetDateTime) -> Result<u64, DataDirError> {
+        let path = self.path.join("generation");
+        let clock = u64::try_from(now.unix_timestamp_nanos() / 1000).unwrap_or(0);
+        // A file that holds nothing usable is as good as none: the clock is nearly always right.
+        let floor = read_private(&path)?
+            .and_then(|text| text.trim().parse::<u64>().ok())
+            .filter(|last| *last < LAST_GENERATION - GENERATIONS)
+            .map_or(0, |last| last + GENERATIONS);
+        let first = clock.min(LATEST_CLOCK).max(floor);
+        write_private(&path, first.to_string().as_bytes())?;
+        Ok(first)
     }
 
     /// Tells the command line where the daemon listens, until this value is dropped.

@@ -18,10 +18,11 @@ fn everything_in_it_is_private() {
     let (_root, path) = fresh();
     let dir = DataDir::open(&path).unwrap();
     dir.write_address("http://127.0.0.1:8787").unwrap();
+    dir.first_generation(OffsetDateTime::UNIX_EPOCH).unwrap();
     for name in ["", "logs"] {
         assert_eq!(mode(&path.join(name)), 0o700, "{name:?}");
     }
-    for name in ["lock", "token", "instance", "address"] {
+    for name in ["lock", "token", "instance", "address", "generation"] {
         assert_eq!(mode(&path.join(name)), 0o600, "{name}");
     }
     assert!(fs::read_dir(&path).unwrap().all(|entry| {
@@ -80,6 +81,48 @@ fn a_moved_directory_keeps_its_id_and_a_copied_one_gets_another() {
     let copied = DataDir::open(&copy).unwrap().owner_id();
     assert_ne!(copied, id);
     assert_eq!(DataDir::open(&copy).unwrap().owner_id(), copied);
+}
+
+#[test]
+fn generations_begin_above_every_earlier_run_whatever_the_clock_says() {
+    let (_root, path) = fresh();
+    let begin = |seconds| {
+        let now = OffsetDateTime::from_unix_timestamp(seconds).unwrap();
+        DataDir::open(&path).unwrap().first_generation(now).unwrap()
+    };
+    let (now, day) = (1_800_000_000, 86_400);
+    assert_eq!(begin(now), 1_800_000_000_000_000, "the clock's microseconds");
+    assert_eq!(begin(now + day), 1_800_086_400_000_000, "a clock that went on is followed");
+    let mut last = begin(now + day);
+    for clock in [now + day, now - 2 * day, 0, -day] {
+        let first = begin(clock);
+        assert!(first >= last + GENERATIONS, "{clock}: {first} after {last}");
+        last = first;
+    }
+    assert_eq!(begin(now + 2 * day), 1_800_172_800_000_000, "also after it was wrong");
+}
+
+#[test]
+fn a_clock_that_was_far_ahead_leaves_generations_that_javascript_can_count() {
+    let (_root, path) = fresh();
+    let dir = DataDir::open(&path).unwrap();
+    let ahead = OffsetDateTime::from_unix_timestamp(250_000_000_000).unwrap();
+    let first = dir.first_generation(ahead).unwrap();
+    let after = dir.first_generation(OffsetDateTime::UNIX_EPOCH).unwrap();
+    assert!(first < after && after + 400_000 * GENERATIONS < LAST_GENERATION, "{first} {after}");
+}
+
+#[test]
+fn a_damaged_generation_file_is_written_anew() {
+    for text in ["", "nonsense", "-1", "9007199254740992", "99999999999999999999999"] {
+        let (_root, path) = fresh();
+        let dir = DataDir::open(&path).unwrap();
+        fs::write(path.join("generation"), text).unwrap();
+        let now = OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap();
+        assert_eq!(dir.first_generation(now).unwrap(), 1_800_000_000_000_000, "{text:?}");
+        let stored = fs::read_to_string(path.join("generation")).unwrap();
+        assert_eq!(stored, "1800000000000000\n");
+    }
 }
 
 #[test]

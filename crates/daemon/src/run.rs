@@ -158,7 +158,7 @@ fn assemble(
         Arc::new(ProcessLauncher::new(config.shim.clone(), data_dir.owner_id().to_string())),
         Arc::new(StoreRecorder::new(Arc::clone(&store))),
         Arc::clone(&counter) as _,
-        EventBus::new(OffsetDateTime::now_utc()),
+        EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),
     );
     Ok(App::new(Parts {
         registry: Registry::new(Arc::clone(&store), supervisor, counter),

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use cofer_model::{Health, MASK, ServerSpec, ServerView};
 use cofer_store::ServerRecord;
 use cofer_supervisor::{ServerHandle, Snapshot};
-use time::OffsetDateTime;
 
 use crate::validate::warnings_of;
 
@@ -64,7 +63,7 @@ pub(crate) fn server_view(
         container_id: None,
         endpoints: Vec::new(),
         started_at: snapshot.started_at,
-        uptime_seconds: snapshot.started_at.map(uptime),
+        uptime_seconds: snapshot.uptime().map(|uptime| uptime.as_secs_f64()),
         restart_count: snapshot.restart_count,
         last_crash_at: snapshot.last_crash_at,
         next_restart_at: snapshot.next_restart_at,
@@ -79,11 +78,6 @@ pub(crate) fn server_view(
         created_at,
         updated_at,
     }
-}
-
-fn uptime(started_at: OffsetDateTime) -> f64 {
-    // A clock that was set back does not make a server run for less than no time.
-    (OffsetDateTime::now_utc() - started_at).as_seconds_f64().max(0.0)
 }
 
 fn environment(spec: &ServerSpec, reveal: bool) -> BTreeMap<String, String> {

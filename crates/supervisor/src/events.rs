@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cofer_model::{Event, EventKind};
-use time::OffsetDateTime;
 use tokio::sync::broadcast;
 
 /// How many status changes are remembered.
@@ -71,10 +70,9 @@ pub struct Subscription {
 }
 
 impl EventBus {
-    /// A bus whose generations begin after all that an earlier daemon gave out: they count
-    /// on from the microseconds of the clock, which no daemon outruns.
-    pub fn new(now: OffsetDateTime) -> Self {
-        let first = u64::try_from(now.unix_timestamp_nanos() / 1000).unwrap_or(0);
+    /// A bus whose generations begin behind `first`, which is to be no lower than any that an
+    /// earlier daemon gave out.
+    pub fn new(first: u64) -> Self {
         let forgotten = || Memory { forgotten: first, ..Memory::default() };
         let state = State { generation: first, statuses: forgotten(), calls: forgotten() };
         Self {
@@ -125,7 +123,10 @@ impl EventBus {
 mod tests {
     use super::*;
     use cofer_model::{ServerId, Status, StatusChange, ToolCallStarted};
+    use time::OffsetDateTime;
     use uuid::Uuid;
+
+    const FIRST: u64 = 1_000;
 
     fn status(bus: &EventBus) -> u64 {
         bus.publish(|generation| {
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_listener_that_comes_back_gets_what_it_missed_in_order() {
-        let bus = EventBus::new(OffsetDateTime::now_utc());
+        let bus = EventBus::new(FIRST);
         let first = status(&bus);
         let rest = [tool_call(&bus), status(&bus), tool_call(&bus)];
         let back = bus.subscribe(Some(first));
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn tool_calls_do_not_push_status_changes_out() {
-        let bus = EventBus::new(OffsetDateTime::now_utc());
+        let bus = EventBus::new(FIRST);
         let before = status(&bus);
         let wanted = status(&bus);
         for _ in 0..CALL_MEMORY * 2 {
@@ -183,13 +184,22 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_or_from_elsewhere_is_said() {
-        let bus = EventBus::new(OffsetDateTime::now_utc());
+        let bus = EventBus::new(FIRST);
         let first = status(&bus);
         for _ in 0..STATUS_MEMORY + 1 {
             status(&bus);
         }
         assert!(bus.subscribe(Some(first)).gap);
-        assert!(bus.subscribe(Some(1)).gap, "an event of an earlier daemon");
         assert!(bus.subscribe(Some(u64::MAX)).gap, "an event that never was");
+    }
+
+    #[test]
+    fn a_listener_of_an_earlier_daemon_looks_anew_and_then_gets_higher_generations() {
+        let bus = EventBus::new(FIRST);
+        let here = status(&bus);
+        assert!(here > FIRST);
+        let back = bus.subscribe(Some(FIRST - 1));
+        assert!(back.gap);
+        assert_eq!(generations(&back), [here]);
     }
 }

@@ -9,6 +9,7 @@ use cofer_model::{
     Failure, HeartbeatSpec, PeerInfo, Redactor, ServerId, ServerName, ServerSpec, Status,
 };
 use time::OffsetDateTime;
+use tokio::time::Instant;
 
 use super::log::ServerLog;
 use super::restart::Verdict;
@@ -86,6 +87,7 @@ impl Reporter {
         self.publisher.amend(|snapshot| {
             snapshot.pid = Some(pid);
             snapshot.started_at = Some(OffsetDateTime::now_utc());
+            snapshot.started = Some(Instant::now());
         });
     }
 

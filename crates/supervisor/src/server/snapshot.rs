@@ -1,12 +1,14 @@
 //! What is true of a server now, as everybody but its driver sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cofer_model::{
     EventKind, Failure, PeerInfo, ProcessStatus, ServerId, ServerSpec, Status, StatusChange,
 };
 use time::OffsetDateTime;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::events::EventBus;
 
@@ -27,6 +29,8 @@ pub struct Snapshot {
     pub pid: Option<u32>,
     /// When that process started.
     pub started_at: Option<OffsetDateTime>,
+    /// The same moment on the clock that nobody sets.
+    pub(crate) started: Option<Instant>,
     /// How often it was started again after a crash, since a person last started it.
     pub restart_count: u32,
     /// When it last crashed.
@@ -51,6 +55,7 @@ impl Snapshot {
             failure: None,
             pid: None,
             started_at: None,
+            started: None,
             restart_count: 0,
             last_crash_at: None,
             next_restart_at: None,
@@ -69,10 +74,16 @@ impl Snapshot {
         }
     }
 
+    /// How long its process has been running, also when the wall clock was set meanwhile.
+    pub fn uptime(&self) -> Option<Duration> {
+        self.started.map(|started| started.elapsed())
+    }
+
     /// Forgets what is true only while there is a process.
     pub(crate) fn without_process(&mut self) {
         self.pid = None;
         self.started_at = None;
+        self.started = None;
         self.peer = None;
     }
 }

@@ -27,6 +27,20 @@ async fn a_server_that_is_added_switched_on_starts_at_once_and_is_ready() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn uptime_does_not_follow_the_wall_clock() {
+    // covers: HST-4.1
+    let world = World::new();
+    let server = world.add(Script::Serves);
+    let ready = server.until(Status::Ready).await;
+    let before = ready.uptime().unwrap();
+    // Only the time that cannot be set goes on here; the wall clock stands as good as still.
+    tokio::time::advance(Duration::from_secs(90)).await;
+    assert_eq!(ready.uptime().unwrap() - before, Duration::from_secs(90));
+    server.switch(false).await;
+    assert!(server.until(Status::Stopped).await.uptime().is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_is_added_switched_off_does_not_start() {
     // covers: MGR-12
     let world = World::new();

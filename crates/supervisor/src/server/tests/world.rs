@@ -6,7 +6,6 @@ use std::time::Duration;
 use cofer_model::{Failure, ServerId, ServerSpec, Status, parse_patch, parse_registration};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use time::OffsetDateTime;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -40,7 +39,7 @@ impl World {
             max_message: 1 << 20,
             boot_parallelism,
         };
-        let events = EventBus::new(OffsetDateTime::now_utc());
+        let events = EventBus::new(0);
         let launcher = Arc::new(FakeLauncher::default());
         let recorder = Arc::new(FakeRecorder::new(events.clone()));
         let observer = Arc::new(FakeObserver::default());
