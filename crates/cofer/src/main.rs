@@ -14,10 +14,6 @@ use clap::Parser as _;
 
 use crate::cli::Cli;
 
-/// A call is many small allocations on several threads.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // Before anything opens a descriptor or starts a thread: the shim takes over those it got.
     if cofer_runtime::shim::is_shim_invocation() {

@@ -35,6 +35,8 @@ pub struct LineReader<R> {
     /// How much of `buffer` is known to hold no line end.
     scanned: usize,
     cap: usize,
+    /// How long the last line was: the next is likely to be as long.
+    last_length: usize,
     skipping: Option<Skipped>,
 }
 
@@ -55,7 +57,7 @@ impl Skipped {
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads from `source` lines of at most `cap` bytes.
     pub fn new(source: R, cap: usize) -> Self {
-        Self { source, buffer: BytesMut::new(), scanned: 0, cap, skipping: None }
+        Self { source, buffer: BytesMut::new(), scanned: 0, cap, last_length: 0, skipping: None }
     }
 
     /// The next line that is not blank, or none at the end of the stream. May be dropped and
@@ -74,9 +76,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// A long line grows its buffer by doubling, so that its cost stays linear.
+    /// A long line grows its buffer by doubling, so that its cost stays linear; where lines are
+    /// long again and again, the room for one is made at once and nothing is copied.
     fn make_room(&mut self) {
-        if self.buffer.capacity() - self.buffer.len() < READ_SIZE / 2 {
+        let room = self.buffer.capacity() - self.buffer.len();
+        if self.buffer.is_empty() && self.last_length > READ_SIZE && room < self.last_length {
+            self.buffer.reserve(self.last_length + READ_SIZE);
+        } else if room < READ_SIZE / 2 {
             self.buffer.reserve(READ_SIZE.max(self.buffer.len()));
         }
     }
@@ -91,6 +97,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             return None;
         };
         let line = self.buffer.split_to(self.scanned + at);
+        self.last_length = line.len();
         self.buffer.advance(1);
         self.scanned = 0;
         Some(self.finish(line))

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -117,10 +117,7 @@ async fn write_batch<W: AsyncWrite + Unpin>(sink: &mut W, batch: &[Outgoing]) ->
 }
 
 async fn write_one<W: AsyncWrite + Unpin>(sink: &mut W, message: &Outgoing) -> io::Result<()> {
-    sink.write_all(&message.head).await?;
-    if !message.is_small() {
-        sink.write_all(&message.body).await?;
-        sink.write_all(message.tail).await?;
-    }
+    let mut parts = message.head.as_slice().chain(&message.body[..]).chain(message.tail);
+    sink.write_all_buf(&mut parts).await?;
     sink.flush().await
 }

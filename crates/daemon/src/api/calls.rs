@@ -10,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cofer_mcp::CallError;
 use cofer_model::{ErrorBody, FieldError};
 use cofer_supervisor::{CallFailure, ServerHandle};
@@ -26,7 +26,8 @@ use crate::app::App;
 
 /// The longest time limit of one call: a day.
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
-/// Up to here a result is copied into one piece with its envelope; above, it is sent as it lies.
+/// So much of a result's end is copied beside what closes its envelope; the rest, where there is
+/// more, is sent from where it lies.
 const SMALL: usize = 32 * 1024;
 /// How long a caller is told to wait when the queue is full.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -193,26 +194,22 @@ fn wrong_call(body: &[u8], error: &serde_json::Error) -> ApiError {
 }
 
 /// `{"key": value}`, the value as the bytes it came in.
-fn json_answer(key: &str, value: Bytes) -> Response {
+fn json_answer(key: &str, mut value: Bytes) -> Response {
     let head = format!(r#"{{"{key}":"#);
-    if value.len() <= SMALL {
-        let mut whole = BytesMut::with_capacity(head.len() + value.len() + 1);
-        whole.extend_from_slice(head.as_bytes());
-        whole.extend_from_slice(&value);
-        whole.extend_from_slice(b"}");
-        return json_response(Body::from(whole.freeze()));
+    // The end of a large value goes with the closing brace, which alone would be a packet.
+    let end = value.split_off(value.len().saturating_sub(SMALL));
+    let rest = [&end[..], b"}"].concat();
+    if value.is_empty() {
+        return json_response(Body::from([head.as_bytes(), &rest].concat()));
     }
-    json_response(Body::new(Pieces {
-        pieces: [Bytes::from_static(b"}"), value, Bytes::from(head)],
-        left: 3,
-    }))
+    json_response(Body::new(Pieces { pieces: [rest.into(), value, head.into()], left: 3 }))
 }
 
 fn json_response(body: Body) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
-/// A body of three pieces, in reverse order, of which none is copied.
+/// A body of three pieces, in reverse order.
 struct Pieces {
     pieces: [Bytes; 3],
     left: usize,
