@@ -1,12 +1,10 @@
 //! One JSON-RPC message: id and method are read, everything else stays the bytes it came in.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::object::read_object;
 
 /// What one line holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,13 +84,13 @@ impl Incoming {
 impl Message {
     /// Reads `part`, which lies within `line`.
     fn parse(line: &Bytes, part: &[u8]) -> Result<Self, Malformed> {
-        let envelope: Envelope<'_> = serde_json::from_slice(part).map_err(malformed)?;
-        let slice = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
-        let id = envelope.id.filter(|id| id.get() != "null");
+        let envelope = Envelope::read(part)?;
+        let slice = |value: &[u8]| line.slice_ref(value);
+        let id = envelope.id.filter(|id| *id != b"null");
         match (envelope.method, envelope.result, envelope.error) {
             (Some(method), None, None) => {
                 let params = envelope.params.map(slice);
-                let method = method.into_owned();
+                let method = serde_json::from_slice(method).map_err(malformed)?;
                 Ok(match id {
                     Some(id) => Self::Request { id: slice(id), method, params },
                     None => Self::Notification { method, params },
@@ -113,12 +111,15 @@ impl Message {
 
 impl RpcError {
     /// An error of a peer that bends the form is still an error: what is missing gets a stand-in.
-    fn read(raw: &RawValue) -> Self {
-        let value: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
+    fn read(json: &[u8]) -> Self {
+        let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
         let code = value.get("code").and_then(Value::as_i64).unwrap_or(-32603);
         let message = match value.get("message").and_then(Value::as_str) {
             Some(message) => message.to_owned(),
-            None => format!("the server answered an error without a message: {}", raw.get()),
+            None => format!(
+                "the server answered an error without a message: {}",
+                String::from_utf8_lossy(json)
+            ),
         };
         Self { code, message, data: value.get("data").cloned() }
     }
@@ -128,83 +129,33 @@ fn malformed(error: serde_json::Error) -> Malformed {
     Malformed { reason: error.to_string() }
 }
 
-fn own_id(id: Option<&RawValue>) -> Option<u64> {
-    id.and_then(|id| id.get().parse().ok())
+fn own_id(id: Option<&[u8]>) -> Option<u64> {
+    id.and_then(|id| std::str::from_utf8(id).ok()?.parse().ok())
 }
 
-/// The parts of a message that routing needs. Of a key that stands twice the last one counts,
-/// as in most readers of JSON.
+/// The parts of a message that routing needs, each as JSON. Of a key that stands twice the
+/// last one counts, as in most readers of JSON.
+#[derive(Default)]
 struct Envelope<'a> {
-    id: Option<&'a RawValue>,
-    method: Option<Cow<'a, str>>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
+    id: Option<&'a [u8]>,
+    method: Option<&'a [u8]>,
+    params: Option<&'a [u8]>,
+    result: Option<&'a [u8]>,
+    error: Option<&'a [u8]>,
 }
 
-enum Key {
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
-                Ok(match key {
-                    "id" => Key::Id,
-                    "method" => Key::Method,
-                    "params" => Key::Params,
-                    "result" => Key::Result,
-                    "error" => Key::Error,
-                    _ => Key::Other,
-                })
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct EnvelopeVisitor;
-        impl<'de> Visitor<'de> for EnvelopeVisitor {
-            type Value = Envelope<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON-RPC object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
-                let mut envelope =
-                    Envelope { id: None, method: None, params: None, result: None, error: None };
-                while let Some(key) = map.next_key()? {
-                    match key {
-                        Key::Id => envelope.id = Some(map.next_value()?),
-                        Key::Method => envelope.method = Some(map.next_value()?),
-                        Key::Params => envelope.params = Some(map.next_value()?),
-                        Key::Result => envelope.result = Some(map.next_value()?),
-                        Key::Error => envelope.error = Some(map.next_value()?),
-                        Key::Other => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                Ok(envelope)
-            }
-        }
-        deserializer.deserialize_map(EnvelopeVisitor)
+impl<'a> Envelope<'a> {
+    fn read(json: &'a [u8]) -> Result<Self, Malformed> {
+        let mut envelope = Self::default();
+        read_object(json, |key, value| match key {
+            b"id" => envelope.id = Some(value),
+            b"method" => envelope.method = Some(value),
+            b"params" => envelope.params = Some(value),
+            b"result" => envelope.result = Some(value),
+            b"error" => envelope.error = Some(value),
+            _ => {}
+        })?;
+        Ok(envelope)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Calls: one JSON-RPC request to a server as one HTTP request, and the lists it offers.
 
-use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -11,13 +10,12 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use cofer_mcp::CallError;
+use cofer_mcp::{CallError, read_object};
 use cofer_model::{ErrorBody, FieldError};
 use cofer_supervisor::{CallFailure, ServerHandle};
 use http_body::{Frame, SizeHint};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::error::ApiError;
@@ -33,20 +31,32 @@ const SMALL: usize = 32 * 1024;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a call asks for.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CallBody<'a> {
+#[derive(Debug, ToSchema)]
+pub(crate) struct CallBody {
     /// The JSON-RPC method, such as `tools/call`.
-    #[serde(borrow)]
-    #[schema(value_type = String)]
-    method: Cow<'a, str>,
+    method: String,
     /// Its params: an object or an array, passed on as they are.
-    #[serde(borrow, default)]
     #[schema(value_type = Option<Object>)]
-    params: Option<&'a RawValue>,
+    params: Option<Bytes>,
     /// How long the server may be silent; the server's `call_timeout_ms` where it is missing.
-    #[serde(default)]
     timeout_ms: Option<u64>,
+}
+
+impl CallBody {
+    /// Reads a body whose fields are all right; `wrong_call` says what is wrong with another.
+    fn read(body: &Bytes) -> Option<Self> {
+        let (mut method, mut params, mut timeout_ms, mut unknown) = (None, None, None, false);
+        read_object(body, |key, value| match key {
+            b"method" => method = Some(value),
+            b"params" => params = Some(body.slice_ref(value)),
+            b"timeout_ms" => timeout_ms = Some(value),
+            _ => unknown = true,
+        })
+        .ok()?;
+        let timeout_ms = timeout_ms.map(serde_json::from_slice).transpose().ok()?.flatten();
+        let method = serde_json::from_slice(method?).ok()?;
+        (!unknown).then_some(Self { method, params, timeout_ms })
+    }
 }
 
 /// What a call gives back.
@@ -58,7 +68,7 @@ pub(crate) struct CallResult {
 
 /// Call a method of a server.
 #[utoipa::path(post, path = "/mcp/servers/{id}/call", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
-    request_body = CallBody<'static>,
+    request_body = CallBody,
     responses((status = 200, body = CallResult), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 429, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
@@ -68,11 +78,10 @@ pub(crate) async fn call(
     RawBody(body): RawBody,
 ) -> Result<Response, ApiError> {
     let handle = app.registry.find(&id)?;
-    let call: CallBody<'_> =
-        serde_json::from_slice(&body).map_err(|error| wrong_call(&body, &error))?;
+    let call = CallBody::read(&body).ok_or_else(|| wrong_call(&body))?;
+    drop(body);
     let timeout = check_timeout(call.timeout_ms)?;
-    let params = call.params.map(|params| body.slice_ref(params.get().as_bytes()));
-    let result = handle.call(&call.method, params, timeout).await;
+    let result = handle.call(&call.method, call.params, timeout).await;
     result.map(|result| json_answer("result", result)).map_err(|failure| failed(&handle, failure))
 }
 
@@ -164,7 +173,7 @@ fn check_timeout(timeout_ms: Option<u64>) -> Result<Option<Duration>, ApiError> 
 }
 
 /// Looks again at a body that is no call, slowly, to say what is wrong with each field.
-fn wrong_call(body: &[u8], error: &serde_json::Error) -> ApiError {
+fn wrong_call(body: &[u8]) -> ApiError {
     let value = match serde_json::from_slice(body) {
         Ok(Value::Object(value)) => value,
         Ok(_) => return ApiError::invalid_part("", "the body is not a JSON object"),
@@ -188,7 +197,7 @@ fn wrong_call(body: &[u8], error: &serde_json::Error) -> ApiError {
         fields.push(FieldError::new(key, format!("unknown field `{key}`")));
     }
     if fields.is_empty() {
-        fields.push(FieldError::new("", error.to_string()));
+        fields.push(FieldError::new("", "the names of its fields are written in an unusual way"));
     }
     ApiError::invalid(fields)
 }
