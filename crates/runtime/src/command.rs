@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place")]
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
@@ -11,13 +11,40 @@ use std::path::Path;
 use std::process::Stdio;
 
 use command_fds::{CommandFdExt as _, FdMapping};
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Signal, getpid, getppid, ioctl_tiocsctty, set_parent_process_death_signal, setsid,
+};
 
 use crate::pipes::ServerEnds;
 use crate::report::CONTROL_FD;
 
 /// What a shim is called in the list of processes, and how it knows that it is one.
 pub(crate) const SHIM_NAME: &str = "cofer-shim";
+
+/// What a shim's server has for its stdin, stdout and stderr; the shim's first argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attached {
+    /// Three pipes.
+    Pipes,
+    /// A terminal, which the server leads a session on.
+    Terminal,
+}
+
+impl Attached {
+    const TERMINAL: &str = "--terminal";
+
+    fn as_arg(self) -> &'static str {
+        match self {
+            Self::Pipes => "--",
+            Self::Terminal => Self::TERMINAL,
+        }
+    }
+
+    /// What the first argument of a shim says.
+    pub(crate) fn from_arg(arg: &OsStr) -> Self {
+        if arg == Self::TERMINAL { Self::Terminal } else { Self::Pipes }
+    }
+}
 
 /// Everything about a server that the shim is started with.
 pub(crate) struct ShimPlan<'a> {
@@ -28,7 +55,8 @@ pub(crate) struct ShimPlan<'a> {
     pub(crate) args: &'a [String],
     pub(crate) environment: &'a BTreeMap<OsString, OsString>,
     pub(crate) cwd: &'a Path,
-    /// The server's ends of the pipes.
+    pub(crate) stdio: Attached,
+    /// The server's ends of the pipes or the terminal.
     pub(crate) ends: ServerEnds,
     /// The shim's end of the control socket.
     pub(crate) control: OwnedFd,
@@ -39,7 +67,7 @@ pub(crate) fn shim(plan: ShimPlan<'_>) -> io::Result<tokio::process::Command> {
     let mut command = tokio::process::Command::new(plan.shim);
     command
         .arg0(SHIM_NAME)
-        .arg("--")
+        .arg(plan.stdio.as_arg())
         .arg(plan.program)
         .args(plan.args)
         .env_clear()
@@ -56,17 +84,32 @@ pub(crate) fn shim(plan: ShimPlan<'_>) -> io::Result<tokio::process::Command> {
 
 /// The command by which a shim starts its server: with the shim's own environment, directory
 /// and descriptors, in a process group of its own, and killed when the shim dies.
-pub(crate) fn server(program: OsString, args: Vec<OsString>) -> std::process::Command {
+pub(crate) fn server(
+    program: OsString,
+    args: Vec<OsString>,
+    stdio: Attached,
+) -> std::process::Command {
     let mut command = std::process::Command::new(program);
-    command.args(args).process_group(0);
+    command.args(args);
+    if stdio == Attached::Pipes {
+        command.process_group(0);
+    }
     let shim = getpid();
     #[expect(unsafe_code, reason = "the parent-death signal is set between fork and exec")]
-    // SAFETY: the hook makes two system calls and allocates nothing.
+    // SAFETY: the hook makes a few system calls and allocates nothing.
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
             // The shim may have died before the signal was asked for.
-            if getppid() == Some(shim) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+            if getppid() != Some(shim) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            if stdio == Attached::Terminal {
+                // A session is a process group too.
+                setsid()?;
+                ioctl_tiocsctty(rustix::stdio::stdin())?;
+            }
+            Ok(())
         });
     }
     command

@@ -30,6 +30,7 @@ mod report;
 mod resolve;
 mod runner;
 pub mod shim;
+mod terminal;
 mod usage;
 mod workload;
 
@@ -37,5 +38,6 @@ pub use environment::{MARKER, server_environment};
 pub use orphans::{become_subreaper, sweep};
 pub use resolve::{ResolveError, resolve};
 pub use runner::{Runner, StartError};
+pub use terminal::{Terminal, TerminalSize};
 pub use usage::usage_of_all;
 pub use workload::{ByteSink, ByteSource, Launch, Streams, Workload};

@@ -14,12 +14,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::command::{self, ShimPlan};
+use crate::command::{self, Attached, ShimPlan};
 use crate::environment::server_environment;
 use crate::keeper::{Keeper, Progress};
 use crate::orphans::Claim;
 use crate::pipes;
 use crate::resolve::{ResolveError, resolve};
+use crate::terminal::{self, Terminal, TerminalSize};
 use crate::usage::Meter;
 use crate::workload::{Control, Launch, Streams, Workload};
 
@@ -59,6 +60,12 @@ pub enum StartError {
     Spawn {
         /// The program, found.
         program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// There is no terminal to be had for the program.
+    #[error("could not open a pseudo-terminal")]
+    NoTerminal {
         /// The system's reason.
         source: io::Error,
     },
@@ -122,19 +129,42 @@ impl Runner {
     /// Starts a workload; returns when its program runs. Dropped midway, it leaves nothing.
     pub async fn start(&self, launch: &Launch) -> Result<(Workload, Streams), StartError> {
         let plan = self.plan(launch)?;
-        let program = plan.program.clone();
         let (streams, ends, wide_pipes) = pipes::open().map_err(|error| self.failed(error))?;
-        let Started { shim, control, mut progress } = self.start_shim(plan, launch, ends)?;
+        let workload = self.begin(plan, launch, Attached::Pipes, ends).await?;
+        Ok((Workload { _wide_pipes: wide_pipes, ..workload }, streams))
+    }
+
+    /// The same, with a terminal of the program's own for its stdin, stdout and stderr.
+    pub async fn start_on_terminal(
+        &self,
+        launch: &Launch,
+        size: TerminalSize,
+    ) -> Result<(Workload, Terminal), StartError> {
+        let plan = self.plan(launch)?;
+        let opened = terminal::open(size);
+        let (terminal, ends) = opened.map_err(|source| StartError::NoTerminal { source })?;
+        let workload = self.begin(plan, launch, Attached::Terminal, ends).await?;
+        Ok((workload, terminal))
+    }
+
+    async fn begin(
+        &self,
+        plan: Plan,
+        launch: &Launch,
+        stdio: Attached,
+        ends: pipes::ServerEnds,
+    ) -> Result<Workload, StartError> {
+        let program = plan.program.clone();
+        let Started { shim, control, mut progress } = self.start_shim(plan, launch, stdio, ends)?;
         let seen = progress.wait_for(|progress| progress.started.is_some() || progress.gone).await;
         let started = seen.ok().and_then(|progress| progress.started);
         let pid = match started {
             Some(Ok(pid)) => pid,
-            Some(Err(errno)) => return Err(refused(program, errno)),
+            Some(Err(errno)) => return Err(refused(program, stdio, errno)),
             None => return Err(self.failed(io::ErrorKind::UnexpectedEof.into())),
         };
         let meter = Mutex::new(Meter::new());
-        let workload = Workload { pid, shim, control, progress, meter, _wide_pipes: wide_pipes };
-        Ok((workload, streams))
+        Ok(Workload { pid, shim, control, progress, meter, _wide_pipes: None })
     }
 
     /// Waits until the trees of all workloads dropped so far, or ended, are gone.
@@ -165,6 +195,7 @@ impl Runner {
         &self,
         plan: Plan,
         launch: &Launch,
+        stdio: Attached,
         ends: pipes::ServerEnds,
     ) -> Result<Started, StartError> {
         let failed = |error| self.failed(error);
@@ -177,6 +208,7 @@ impl Runner {
             args: &launch.args,
             environment: &plan.environment,
             cwd: &plan.cwd,
+            stdio,
             ends,
             control: its.into(),
         });
@@ -202,9 +234,13 @@ impl Runner {
 }
 
 /// The system's reason, told apart from a missing file: the program itself was just there.
-fn refused(program: PathBuf, errno: i32) -> StartError {
+fn refused(program: PathBuf, stdio: Attached, errno: i32) -> StartError {
     if errno == Errno::NOENT.raw_os_error() {
         return StartError::NoInterpreter { program };
+    }
+    let of_terminal = [Errno::PERM, Errno::NOTTY].map(Errno::raw_os_error);
+    if stdio == Attached::Terminal && of_terminal.contains(&errno) {
+        return StartError::NoTerminal { source: io::Error::from_raw_os_error(errno) };
     }
     StartError::Spawn { program, source: io::Error::from_raw_os_error(errno) }
 }

@@ -5,12 +5,11 @@
 //! starts the server, waits for it and ends the tree; a second one listens to the daemon.
 //! It is not in the data path: the server inherits the pipes and the shim lets go of them.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -21,7 +20,7 @@ use rustix::process::{
     kill_process_group, set_child_subreaper, setsid, wait, waitid,
 };
 
-use crate::command::{self, SHIM_NAME};
+use crate::command::{self, Attached, SHIM_NAME};
 use crate::inherit;
 use crate::proc::{Snapshot, raw};
 use crate::report::{Report, TERMINATE};
@@ -40,11 +39,11 @@ pub fn is_shim_invocation() -> bool {
         .is_some_and(|name| Path::new(&name).file_name() == Some(SHIM_NAME.as_ref()))
 }
 
-/// Runs the server named after `--` in this process's arguments, until its whole tree is gone.
+/// Runs the server that this process's arguments name from the second on, until its whole tree is gone.
 /// Must be called first in the program: it takes over the descriptors it was given.
 pub fn run() -> ExitCode {
-    let mut args = std::env::args_os().skip(2);
-    let Some(program) = args.next() else {
+    let mut args = std::env::args_os().skip(1);
+    let (Some(stdio), Some(program)) = (args.next(), args.next()) else {
         return misuse();
     };
     let Ok(control) = inherit::control_socket() else {
@@ -52,7 +51,8 @@ pub fn run() -> ExitCode {
     };
     inherit::close_strays();
     inherit::settle_signals();
-    match tend(program, args.collect(), control) {
+    let server = command::server(program, args.collect(), Attached::from_arg(&stdio));
+    match tend(server, control) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             drop(writeln!(io::stderr(), "{SHIM_NAME}: {error}"));
@@ -69,13 +69,13 @@ fn misuse() -> ExitCode {
 /// The server while it has not been waited for, so that its number cannot be somebody else's.
 type Server = Arc<Mutex<Option<Pid>>>;
 
-fn tend(program: OsString, args: Vec<OsString>, mut control: UnixStream) -> io::Result<()> {
+fn tend(mut server: Command, mut control: UnixStream) -> io::Result<()> {
     rustix::thread::set_name(THREAD_NAME)?;
     set_child_subreaper(Some(getpid()))?;
     // A session of its own: no terminal reaches it, and nothing below it can join a process
     // group of the daemon's session.
     setsid()?;
-    let child = match command::server(program, args).spawn() {
+    let child = match server.spawn() {
         Ok(child) => child,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
