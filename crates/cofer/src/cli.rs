@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, serve, server};
+use crate::commands::{completions, mcp, serve, server};
 
 /// Runs, guards, joins and shows MCP servers.
 #[derive(Debug, Parser)]
@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// Register servers, look after them and use them
     #[command(subcommand)]
     Server(server::ServerCommand),
+    /// MCP servers of Cofer's own, on stdin and stdout
+    #[command(subcommand)]
+    Mcp(mcp::McpCommand),
     /// Print the link that opens the console
     Console,
     /// Look for what is wrong or missing on this machine

@@ -156,6 +156,13 @@ impl From<DaemonError> for Failure {
     }
 }
 
+impl From<cofer_copilot::ServeError> for Failure {
+    fn from(error: cofer_copilot::ServeError) -> Self {
+        Self::from_chain(&error)
+            .hint("an MCP client starts this command and talks to it; `--help` shows how.")
+    }
+}
+
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         if let ClientError::Api(detail) = &error {

@@ -5,6 +5,7 @@
 //! on order. Tests wait for conditions, never for time to pass.
 
 mod builder;
+mod client;
 mod daemon;
 mod events;
 mod http;
@@ -15,6 +16,7 @@ mod programs;
 mod wait;
 
 pub use builder::{DaemonBuilder, Refusal};
+pub use client::{McpClient, double};
 pub use daemon::{Daemon, pid_of};
 pub use events::{Event, Events};
 pub use http::{Answer, tool_params};

@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 mod console;
 mod doctor;
+pub(crate) mod mcp;
 pub(crate) mod serve;
 pub(crate) mod server;
 
@@ -35,6 +36,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Serve(args) => serve::run(args, &global),
         Command::Completions(args) => completions::run(args),
+        Command::Mcp(command) => mcp::run(command),
         Command::Server(command) => {
             let mut context = Context::new(&global)?;
             block_on(server::run(command, &mut context))

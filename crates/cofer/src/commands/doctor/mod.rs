@@ -1,6 +1,7 @@
 //! `cofer doctor`: looks at this machine as the daemon will find it, and says what is wrong or
 //! missing and why that matters. Changes nothing.
 
+mod copilot;
 mod daemon;
 mod directory;
 mod programs;
@@ -58,7 +59,9 @@ pub(super) async fn run(context: &mut Context) -> Result<(), Failure> {
     checks.extend(directory::check(&context.data_dir));
     checks.extend(daemon::check(&context.client).await);
     checks.push(check_proc());
-    checks.extend(programs::check().await);
+    let (programs, copilot) = tokio::join!(programs::check(), copilot::check());
+    checks.extend(programs);
+    checks.push(copilot);
     let broken = checks.iter().filter(|check| check.level == Level::Broken).count();
     if context.out.wants_json() {
         let version = env!("CARGO_PKG_VERSION");
