@@ -278,7 +278,8 @@ impl Bridge {
         marks.sent = Some(Instant::now());
 
         let Opened { id, reply } = shared.pending.open().ok_or(CallError::Disconnected)?;
-        let mut ticket = Ticket { shared, id, reason: "the caller went away" };
+        let sent = AtomicBool::new(false);
+        let mut ticket = Ticket { shared, id, sent: &sent, reason: "the caller went away" };
         let stamped = params::stamp(request.params, id, self.era()).ok_or(CallError::BadParams)?;
         let message = Outgoing::request(Some(id), &request.method, stamped.params.as_ref());
         drop(stamped.params);
@@ -286,6 +287,7 @@ impl Bridge {
 
         let answer = async {
             shared.outbox.send(message).await.map_err(|_| CallError::Disconnected)?;
+            sent.store(true, Ordering::Relaxed);
             wait_for(reply, shared.config.max_message, marks).await
         };
         let deadline = tokio::time::sleep(request.timeout);
@@ -472,17 +474,20 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// A request's claim on an answer. Where it is dropped before the answer came, the peer is told.
+/// A request's claim on an answer. Where it is dropped before the answer came, a peer that has
+/// the request is told.
 struct Ticket<'a> {
     shared: &'a Shared,
     id: u64,
+    /// Whether the peer can have heard of the request.
+    sent: &'a AtomicBool,
     reason: &'static str,
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         self.shared.touch();
-        if self.shared.pending.abandon(self.id) {
+        if self.shared.pending.abandon(self.id) && self.sent.load(Ordering::Relaxed) {
             let params =
                 Bytes::from(format!(r#"{{"requestId":{},"reason":"{}"}}"#, self.id, self.reason));
             self.shared.send_or_drop(Outgoing::request(

@@ -2,17 +2,20 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::pending::Pending;
 
 /// Up to here a payload is copied beside its envelope; above, it is written from where it is.
 const SMALL: usize = 16 * 1024;
+/// How long a message that is under way may hold up the end.
+const LAST_WRITE: Duration = Duration::from_millis(100);
 /// How many messages are taken at once.
 const BATCH: usize = 64;
 
@@ -71,7 +74,8 @@ impl Outgoing {
 }
 
 /// Writes what comes through `inbox` until it ends, the peer stops reading for good, or
-/// `closing` is asked for. Returning drops `sink`, which closes the peer's stdin.
+/// `closing` is asked for. A message that is under way then is finished if the peer reads it.
+/// Returning drops `sink`, which closes the peer's stdin.
 pub(crate) async fn write_messages<W>(
     mut sink: W,
     mut inbox: mpsc::Receiver<Outgoing>,
@@ -80,24 +84,32 @@ pub(crate) async fn write_messages<W>(
 ) where
     W: AsyncWrite + Unpin,
 {
-    let work = async {
-        let mut batch = Vec::with_capacity(BATCH);
-        while inbox.recv_many(&mut batch, BATCH).await > 0 {
-            // Callers that are ready to send do so first: one write for all of them wakes the
-            // peer once.
-            tokio::task::yield_now().await;
-            while let (true, Ok(message)) = (batch.len() < BATCH, inbox.try_recv()) {
-                batch.push(message);
-            }
-            if let Err(error) = write_batch(&mut sink, &batch).await {
-                tracing::debug!(%error, "the server's stdin is closed");
-                return;
-            }
-            let ids: Vec<u64> = batch.drain(..).filter_map(|message| message.id).collect();
-            pending.mark_written(&ids, Instant::now());
+    let mut batch = Vec::with_capacity(BATCH);
+    while closing.run_until_cancelled(inbox.recv_many(&mut batch, BATCH)).await.unwrap_or(0) > 0 {
+        // Callers that are ready to send do so first: one write for all of them wakes the
+        // peer once.
+        tokio::task::yield_now().await;
+        while let (true, Ok(message)) = (batch.len() < BATCH, inbox.try_recv()) {
+            batch.push(message);
         }
-    };
-    closing.run_until_cancelled(work).await;
+        let written = tokio::select! {
+            biased;
+            written = write_batch(&mut sink, &batch) => written,
+            () = too_long_after(&closing) => return,
+        };
+        if let Err(error) = written {
+            tracing::debug!(%error, "the server's stdin is closed");
+            return;
+        }
+        let ids: Vec<u64> = batch.drain(..).filter_map(|message| message.id).collect();
+        pending.mark_written(&ids, Instant::now());
+    }
+}
+
+/// Ends when a peer has had time enough to read what was under way when the end was asked for.
+async fn too_long_after(closing: &CancellationToken) {
+    closing.cancelled().await;
+    sleep(LAST_WRITE).await;
 }
 
 async fn write_batch<W: AsyncWrite + Unpin>(sink: &mut W, batch: &[Outgoing]) -> io::Result<()> {

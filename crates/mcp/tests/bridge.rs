@@ -319,6 +319,26 @@ async fn closing_closes_stdin_even_while_the_server_does_not_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_was_never_sent_is_not_cancelled_either() {
+    let (bridge, mut peer, _) = bridge();
+    let refused = bridge.call(Request::new("x", Some(Bytes::from_static(b"7")), LIMIT)).await;
+    assert_eq!(refused.result, Err(CallError::BadParams));
+    assert!(peer.hears_nothing().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_is_under_way_is_finished_before_stdin_is_closed() {
+    let (bridge, mut peer, _) = bridge();
+    let params = Bytes::from(format!("[\"{}\"]", "x".repeat(1 << 20)));
+    let under_way = call(&bridge, Request::new("x", Some(params), LIMIT));
+    peer.stdin.fill_buf().await.unwrap();
+    bridge.close();
+    assert_eq!(peer.hears().await["method"], "x");
+    drop(peer);
+    assert_eq!(under_way.await.unwrap(), Err(CallError::Disconnected));
+}
+
+#[tokio::test(start_paused = true)]
 async fn full_pipes_cannot_deadlock() {
     let (bridge, mut peer, _) =
         bridge_with(BridgeConfig { max_in_flight: 2, ..BridgeConfig::default() });
