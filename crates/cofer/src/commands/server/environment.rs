@@ -2,11 +2,11 @@
 //! caller's own environment so that a secret is in no command line, and `--env-file`.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
 use cofer_model::looks_secret_key;
 
+use super::input::read_text;
 use crate::failure::Failure;
 use crate::output::warn;
 
@@ -20,7 +20,8 @@ pub(super) fn read(
 ) -> Result<BTreeMap<String, String>, Failure> {
     let mut variables = BTreeMap::new();
     for file in files {
-        variables.extend(parse_file(&read_file(file.as_ref())?, &caller)?);
+        variables
+            .extend(parse_file(&read_text(file.as_ref(), "the variables in", MAX_FILE)?, &caller)?);
     }
     for flag in flags {
         if let Some((key, _)) = flag.split_once('=').filter(|(key, _)| looks_secret_key(key)) {
@@ -36,21 +37,6 @@ pub(super) fn read(
 
 fn caller(key: &str) -> Option<String> {
     std::env::var(key).ok()
-}
-
-fn read_file(path: &Path) -> Result<String, Failure> {
-    let failed = |error| {
-        Failure::new(format!("could not read the variables in `{}`", path.display()))
-            .caused_by(error)
-    };
-    let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin().take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
-    } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
-    }
-    Ok(text)
 }
 
 /// One variable a line; blank lines and `#` lines are skipped, `export` and quotes around a

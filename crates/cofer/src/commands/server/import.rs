@@ -1,11 +1,11 @@
 //! `cofer server import`: registers what another MCP client has in its `mcpServers`.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Deserialize;
 
+use super::input::read_text;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::output::{BAD, BUSY, GOOD, say, styled, text, warn};
@@ -47,7 +47,8 @@ enum ImportStatus {
 }
 
 pub(super) async fn run(args: ImportArgs, context: &mut Context) -> Result<(), Failure> {
-    let answer = context.client.import(read(&args.file)?).await?;
+    let answer =
+        context.client.import(read_text(&args.file, "the configuration", MAX_FILE)?).await?;
     let imported: Imported = answer.read()?;
     if context.out.wants_json() {
         context.out.print_json(answer.json())?;
@@ -79,19 +80,6 @@ fn describe(server: &ImportedServer) -> String {
     };
     let reason = server.reason.as_deref().map(|reason| format!(": {}", text::line(reason)));
     format!("{}: `{}`{}", styled(style, word), text::line(&server.name), reason.unwrap_or_default())
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    let failed =
-        |error| Failure::new(format!("could not read `{}`", path.display())).caused_by(error);
-    let mut text = String::new();
-    if path == Path::new("-") {
-        std::io::stdin().take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
-    } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(MAX_FILE).read_to_string(&mut text).map_err(failed)?;
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

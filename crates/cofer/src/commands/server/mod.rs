@@ -4,6 +4,7 @@ mod add;
 mod call;
 mod environment;
 mod import;
+mod input;
 mod items;
 mod list;
 mod logs;
