@@ -100,9 +100,8 @@ async fn a_server_starts_with_default_signals_in_its_own_group_and_session() {
     assert_eq!(support::status(pid, "SigBlk"), "0000000000000000");
     assert_eq!(support::ignored_signals(pid), 0);
     let group = |pid: u32| rustix::process::getpgid(rustix::process::Pid::from_raw(pid as i32));
-    let session = |pid: u32| rustix::process::getsid(rustix::process::Pid::from_raw(pid as i32));
     assert_eq!(group(pid).unwrap().as_raw_nonzero().get(), pid as i32);
-    assert_ne!(session(pid).unwrap(), session(std::process::id()).unwrap());
+    assert_ne!(support::session(pid), support::session(std::process::id()));
 }
 
 #[tokio::test]

@@ -119,6 +119,11 @@ pub(crate) fn status(pid: u32, field: &str) -> String {
     line.unwrap().trim().to_owned()
 }
 
+/// The session of a process, innermost number; "0" where its leader is outside this pid namespace.
+pub(crate) fn session(pid: u32) -> String {
+    status(pid, "NSsid").split_ascii_whitespace().last().unwrap_or_default().to_owned()
+}
+
 /// The set of signals a process ignores, without those past 31, which belong to the C library.
 pub(crate) fn ignored_signals(pid: u32) -> u64 {
     u64::from_str_radix(&status(pid, "SigIgn"), 16).unwrap() & 0x7fff_ffff

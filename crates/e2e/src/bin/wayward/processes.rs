@@ -1,7 +1,7 @@
 //! Signals and grandchildren: what a server does to the process table.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -49,8 +49,7 @@ pub(crate) fn play(role: Role, options: &Options) -> ! {
     }
     match role {
         Role::Middle => {
-            let leaf = myself(Role::Leaf, options).and_then(|mut leaf| leaf.spawn());
-            let pid = leaf.expect("the grandchild starts").id();
+            let pid = spawn_leaf(options).expect("the grandchild starts");
             if let Some(path) = &options.pids_file {
                 append(path, pid);
             }
@@ -59,6 +58,15 @@ pub(crate) fn play(role: Role, options: &Options) -> ! {
         }
         Role::Leaf => live_on(),
     }
+}
+
+/// Starts the grandchild and waits until it is as deaf as it means to be: a pid that is written
+/// down earlier would be that of a process which a signal still ends.
+fn spawn_leaf(options: &Options) -> io::Result<u32> {
+    let mut leaf = myself(Role::Leaf, options)?.stdout(Stdio::piped()).spawn()?;
+    let mut ready = [0];
+    leaf.stdout.take().map_or(Ok(()), |mut stdout| stdout.read_exact(&mut ready))?;
+    Ok(leaf.id())
 }
 
 /// Appends one pid to a file in one write.
@@ -82,6 +90,12 @@ fn myself(role: Role, options: &Options) -> io::Result<Command> {
     Ok(command)
 }
 
+fn say_ready() {
+    let mut stdout = io::stdout();
+    let told = stdout.write_all(b"\n").and_then(|()| stdout.flush());
+    told.expect("the one who started this waits for the word");
+}
+
 /// Deaf to every polite request to end.
 fn live_on() -> ! {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -93,6 +107,7 @@ fn live_on() -> ! {
             SignalKind::pipe(),
         ];
         let deaf: Vec<_> = kinds.into_iter().map(signal).collect();
+        say_ready();
         std::future::pending::<()>().await;
         drop(deaf);
     });
