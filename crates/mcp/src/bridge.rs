@@ -429,7 +429,7 @@ async fn read_messages<R>(
                 }
                 Err(_) => listener.noise(&line),
             },
-            Ok(Some(Frame::TooLong { bytes, id })) => {
+            Ok(Some(Frame::TooLong { bytes, id, .. })) => {
                 listener.oversized(bytes);
                 if let Some(id) = id {
                     shared.pending.too_large(id, bytes);

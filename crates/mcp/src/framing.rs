@@ -24,6 +24,8 @@ pub enum Frame {
         bytes: u64,
         /// The request it would have answered, where that could be told.
         id: Option<u64>,
+        /// The id of the request it is, as JSON, where it is one.
+        request: Option<Bytes>,
     },
 }
 
@@ -118,7 +120,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.skipping.take().or_else(|| (line.len() > self.cap).then(Skipped::default))
         {
             skipped.pass(&line);
-            return Frame::TooLong { bytes: skipped.bytes, id: skipped.ids.id() };
+            let (id, request) = (skipped.ids.id(), skipped.ids.request());
+            return Frame::TooLong { bytes: skipped.bytes, id, request };
         }
         let end =
             line.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
@@ -157,6 +160,10 @@ mod tests {
         Frame::Line(Bytes::copy_from_slice(text.as_bytes()))
     }
 
+    fn too_long(bytes: u64, id: Option<u64>) -> Frame {
+        Frame::TooLong { bytes, id, request: None }
+    }
+
     #[tokio::test]
     async fn lines_come_out_whole_however_they_came_in() {
         let found = frames(&[b"{\"a\"", b":1}\r\n\n  \n{\"b\":2}\n{\"c", b"\":3}"], 100).await;
@@ -168,21 +175,18 @@ mod tests {
         let long = format!("{{\"result\":\"{}\",\"id\":5}}\n", "x".repeat(50));
         let (head, tail) = long.as_bytes().split_at(40);
         let found = frames(&[head, tail, b"{\"id\":6}\n"], 20).await;
-        assert_eq!(
-            found,
-            [Frame::TooLong { bytes: long.len() as u64 - 1, id: Some(5) }, line("{\"id\":6}")]
-        );
+        assert_eq!(found, [too_long(long.len() as u64 - 1, Some(5)), line("{\"id\":6}")]);
     }
 
     #[tokio::test]
     async fn a_line_at_the_cap_is_a_line() {
         let found = frames(&[b"12345\n123456\n"], 5).await;
-        assert_eq!(found, [line("12345"), Frame::TooLong { bytes: 6, id: None }]);
+        assert_eq!(found, [line("12345"), too_long(6, None)]);
     }
 
     #[tokio::test]
     async fn a_long_line_without_an_end_is_told_at_the_end_of_the_stream() {
-        assert_eq!(frames(&[b"123", b"456"], 5).await, [Frame::TooLong { bytes: 6, id: None }]);
+        assert_eq!(frames(&[b"123", b"456"], 5).await, [too_long(6, None)]);
     }
 
     proptest! {

@@ -9,6 +9,7 @@
 mod bridge;
 mod framing;
 mod handshake;
+pub mod http;
 mod listing;
 mod members;
 mod message;

@@ -4,10 +4,13 @@
 //! id may stand before or after the large part, so that the whole line is looked at, byte by
 //! byte, in constant memory.
 
-/// The longest id worth keeping; ours are numbers.
-const MAX_ID: usize = 20;
+use bytes::Bytes;
 
-/// Reads a JSON object in pieces and remembers the number under its top-level key `id`.
+/// The longest id worth keeping.
+const MAX_ID: usize = 1024;
+
+/// Reads a JSON object in pieces and remembers what stands under its top-level key `id`, and
+/// whether it has a `method`.
 #[derive(Debug, Default)]
 pub struct IdScanner {
     depth: usize,
@@ -17,8 +20,9 @@ pub struct IdScanner {
     text: Vec<u8>,
     /// Set between the colon behind a top-level `"id"` and the end of its value.
     reading: bool,
-    digits: Vec<u8>,
-    found: Option<u64>,
+    value: Vec<u8>,
+    found: Option<Vec<u8>>,
+    has_method: bool,
 }
 
 impl IdScanner {
@@ -35,10 +39,18 @@ impl IdScanner {
 
     /// The id, where the object had one that we could have given.
     pub fn id(&self) -> Option<u64> {
-        self.found
+        let digits = self.found.as_ref().filter(|id| id.iter().all(u8::is_ascii_digit))?;
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    }
+
+    /// The id as JSON, where the object is a request.
+    pub fn request(&self) -> Option<Bytes> {
+        let id = self.found.as_ref().filter(|id| self.has_method && *id != b"null")?;
+        Some(Bytes::copy_from_slice(id))
     }
 
     fn inside_string(&mut self, byte: u8) {
+        self.keep(byte);
         if self.escaped {
             self.escaped = false;
         } else if byte == b'\\' {
@@ -47,8 +59,8 @@ impl IdScanner {
             self.in_string = false;
             return;
         }
-        // Longer keys than "id" need not be kept whole, only told apart from it.
-        if self.depth == 1 && self.text.len() < 3 {
+        // Longer keys than "method" need not be kept whole, only told apart from it.
+        if self.depth == 1 && self.text.len() < 7 {
             self.text.push(byte);
         }
     }
@@ -58,30 +70,38 @@ impl IdScanner {
             b'"' => {
                 self.in_string = true;
                 self.text.clear();
+                self.keep(byte);
             }
-            b'{' | b'[' => self.depth += 1,
+            b'{' | b'[' => {
+                self.reading = false;
+                self.depth += 1;
+            }
             b'}' | b']' => {
                 self.end_of_value();
                 self.depth = self.depth.saturating_sub(1);
             }
             b':' if self.depth == 1 => {
                 self.reading = self.text == b"id";
-                self.digits.clear();
+                self.has_method |= self.text == b"method";
+                self.value.clear();
             }
             b',' => self.end_of_value(),
-            b'0'..=b'9' if self.reading && self.depth == 1 && self.digits.len() < MAX_ID => {
-                self.digits.push(byte);
-            }
             byte if byte.is_ascii_whitespace() => {}
-            _ if self.depth == 1 => self.reading = false,
-            _ => {}
+            _ => self.keep(byte),
+        }
+    }
+
+    /// Keeps a byte of the id's value; one that is too long is none.
+    fn keep(&mut self, byte: u8) {
+        if self.reading {
+            self.value.push(byte);
+            self.reading = self.value.len() <= MAX_ID;
         }
     }
 
     fn end_of_value(&mut self) {
         if self.depth == 1 && self.reading {
-            self.found =
-                std::str::from_utf8(&self.digits).ok().and_then(|digits| digits.parse().ok());
+            self.found = Some(std::mem::take(&mut self.value));
             self.reading = false;
         }
     }
@@ -119,6 +139,26 @@ mod tests {
             r#"{"id":7.5}"#,
         ] {
             assert_eq!(id_of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_known_by_its_method_and_its_id_is_kept_as_it_is() {
+        let request = |text: &str| {
+            let mut scanner = IdScanner::default();
+            scanner.feed(text.as_bytes());
+            scanner.request()
+        };
+        let id = request(r#"{"method":"x","params":{"id":1},"id":"a\"b"}"#);
+        assert_eq!(id.unwrap(), r#""a\"b""#);
+        assert_eq!(request(r#"{"id":-7.5,"params":[],"method":"x"}"#).unwrap(), "-7.5");
+        for text in [
+            r#"{"id":7,"result":{"method":"x"}}"#,
+            r#"{"id":null,"method":"x"}"#,
+            r#"{"method":"x","params":{"id":7}}"#,
+            r#"{"id":{"a":1},"method":"x"}"#,
+        ] {
+            assert_eq!(request(text), None, "{text}");
         }
     }
 

@@ -59,6 +59,17 @@ impl Outgoing {
         Self { id: None, head, body: Bytes::new(), tail: b"" }
     }
 
+    /// A message that is written as it is.
+    pub(crate) fn line(text: Bytes) -> Self {
+        if text.len() > SMALL {
+            return Self { id: None, head: Vec::new(), body: text, tail: b"\n" };
+        }
+        let mut head = Vec::with_capacity(text.len() + 1);
+        head.extend_from_slice(&text);
+        head.push(b'\n');
+        Self { id: None, head, body: Bytes::new(), tail: b"" }
+    }
+
     fn with_payload(id: Option<u64>, mut head: Vec<u8>, payload: &Bytes) -> Self {
         if payload.len() > SMALL {
             return Self { id, head, body: payload.clone(), tail: b"}\n" };
@@ -89,7 +100,10 @@ pub(crate) async fn write_messages<W>(
         // Callers that are ready to send do so first: one write for all of them wakes the
         // peer once.
         tokio::task::yield_now().await;
-        while let (true, Ok(message)) = (batch.len() < BATCH, inbox.try_recv()) {
+        // Not a tuple of both questions: the second takes a message also where the first says no.
+        while batch.len() < BATCH
+            && let Ok(message) = inbox.try_recv()
+        {
             batch.push(message);
         }
         let written = tokio::select! {
@@ -112,7 +126,11 @@ async fn too_long_after(closing: &CancellationToken) {
     sleep(LAST_WRITE).await;
 }
 
-async fn write_batch<W: AsyncWrite + Unpin>(sink: &mut W, batch: &[Outgoing]) -> io::Result<()> {
+/// Writes all of `batch` in its order.
+pub(crate) async fn write_batch<W: AsyncWrite + Unpin>(
+    sink: &mut W,
+    batch: &[Outgoing],
+) -> io::Result<()> {
     if let [only] = batch {
         return write_one(sink, only).await;
     }

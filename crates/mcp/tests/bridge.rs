@@ -359,6 +359,16 @@ async fn full_pipes_cannot_deadlock() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_many_calls_at_once_none_is_lost_on_the_way() {
+    let config = BridgeConfig { max_in_flight: 300, ..BridgeConfig::default() };
+    let (bridge, mut peer, _) = bridge_with(config);
+    let calls: Vec<_> = (0..300).map(|_| call(&bridge, request("ping"))).collect();
+    for _ in 0..calls.len() {
+        peer.hears().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_servers_own_requests_are_answered() {
     let (_bridge, mut peer, _) = bridge();
     peer.says(r#"{"jsonrpc":"2.0","id":"p-1","method":"ping"}"#).await;

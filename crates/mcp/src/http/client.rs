@@ -1,0 +1,140 @@
+//! One HTTP exchange with the server: signed, with its cookies, followed where it redirects to
+//! on its own origin, and sent again with a new token where the old one was refused.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, COOKIE, HeaderName, HeaderValue, LOCATION};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+
+use super::auth::Authorizer;
+use super::cookies::Jar;
+use super::failure::Failure;
+use super::transport::{Body, Origin, Transport, TransportError};
+
+/// Carries our token where `Authorization` is the server's own.
+const SECOND_AUTHORIZATION: HeaderName = HeaderName::from_static("x-serverless-authorization");
+/// How often one request may be redirected.
+const MAX_HOPS: usize = 5;
+
+/// The way to one server.
+#[derive(Debug)]
+pub(super) struct Client {
+    transport: Transport,
+    authorizer: Arc<dyn Authorizer>,
+    url: Uri,
+    headers: HeaderMap,
+    cookies: Mutex<Jar>,
+}
+
+/// A request to be sent.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    /// Whether running it twice does no harm.
+    pub(super) repeatable: bool,
+}
+
+impl Client {
+    pub(super) fn new(
+        transport: Transport,
+        authorizer: Arc<dyn Authorizer>,
+        url: Uri,
+        headers: HeaderMap,
+    ) -> Self {
+        Self { transport, authorizer, url, headers, cookies: Mutex::default() }
+    }
+
+    pub(super) fn principal(&self) -> Option<String> {
+        self.authorizer.principal()
+    }
+
+    pub(super) fn advice(&self, status: u16) -> Option<String> {
+        self.authorizer.advice(status)
+    }
+
+    /// Sends `out` and waits for the head of its answer, however long that takes.
+    pub(super) async fn exchange(&self, out: &Outbound) -> Result<Response<Body>, Failure> {
+        let mut uri = self.url.clone();
+        let (mut hops, mut renewed, mut repeated) = (0, false, false);
+        loop {
+            let authorization = self.authorizer.authorization().await?;
+            let request = self.request(&uri, out, authorization.as_ref());
+            let response = match self.transport.send(request).await {
+                Ok(response) => response,
+                Err(error @ TransportError::Broken { .. }) if out.repeatable && !repeated => {
+                    tracing::debug!(%error, "sending it again, which does no harm");
+                    repeated = true;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            self.cookies().take(response.headers(), uri.path());
+            let status = response.status();
+            if status == StatusCode::UNAUTHORIZED
+                && !renewed
+                && let Some(used) = &authorization
+            {
+                tracing::debug!("the server refused the token: trying a new one");
+                self.authorizer.rejected(used);
+                renewed = true;
+                continue;
+            }
+            match redirected(&uri, &response).filter(|_| hops < MAX_HOPS) {
+                Some(next) => {
+                    hops += 1;
+                    uri = next;
+                }
+                None => return Ok(response),
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        uri: &Uri,
+        out: &Outbound,
+        authorization: Option<&HeaderValue>,
+    ) -> Request<Bytes> {
+        let mut headers = out.headers.clone();
+        for (name, value) in &self.headers {
+            if !out.headers.contains_key(name) {
+                headers.append(name, value.clone());
+            }
+        }
+        if let Some(value) = authorization {
+            let taken = headers.contains_key(AUTHORIZATION);
+            headers.insert(if taken { SECOND_AUTHORIZATION } else { AUTHORIZATION }, value.clone());
+        }
+        if let Some(cookies) = self.cookies().header() {
+            headers.insert(COOKIE, cookies);
+        }
+        let mut request = Request::new(out.body.clone());
+        *request.method_mut() = out.method.clone();
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers;
+        request
+    }
+
+    fn cookies(&self) -> std::sync::MutexGuard<'_, Jar> {
+        self.cookies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the same request is to be sent instead. Never to another origin: the token goes with it.
+fn redirected(from: &Uri, response: &Response<Body>) -> Option<Uri> {
+    if !matches!(response.status().as_u16(), 307 | 308) {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let absolute = if location.starts_with('/') && !location.starts_with("//") {
+        let mut parts = from.clone().into_parts();
+        parts.path_and_query = Some(location.parse().ok()?);
+        Uri::from_parts(parts).ok()?
+    } else {
+        location.parse().ok()?
+    };
+    (Origin::of(&absolute)? == Origin::of(from)?).then_some(absolute)
+}
