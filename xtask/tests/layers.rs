@@ -25,7 +25,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Never shipped, so that they may know anything.
-const FREE: &[&str] = &["e2e", "xtask", "bench"];
+const FREE: &[&str] = &["e2e", "fake-google", "xtask", "bench"];
 
 /// What from outside belongs to one crate alone.
 const BELONGS_TO: &[(&str, &str)] = &[
@@ -39,8 +39,11 @@ const BELONGS_TO: &[(&str, &str)] = &[
 /// The files that start programs.
 const STARTS_PROGRAMS: &[&str] = &[
     "runtime/src/command.rs",
+    "runtime/src/podman/probe.rs",
     // Asks the programs of a person's own PATH for their versions, in that person's environment.
     "cofer/src/commands/doctor/programs.rs",
+    // Runs the program that a credentials file names, where the user's environment allows it.
+    "proxy/src/auth/external/executable.rs",
 ];
 
 /// What a crate must never learn.

@@ -1,0 +1,17 @@
+//! `cofer proxy`: a remote MCP server behind Cloud Run's IAM, as if it were local.
+//!
+//! `serve` joins this process's stdin and stdout (`stdio`) to the server by the pump of
+//! `cofer_mcp::http`, with Google's ID tokens (`auth`), and ends when the client does (`parent`).
+//! `check` walks the same way once and says how far it comes.
+#![warn(missing_docs)]
+
+pub mod auth;
+mod check;
+mod options;
+mod parent;
+mod serve;
+mod stdio;
+
+pub use check::{CheckFailed, Checked, Step, check};
+pub use options::{HeaderError, Options, UrlError, parse_header, parse_url};
+pub use serve::{ProxyError, serve};
