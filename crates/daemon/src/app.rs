@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use cofer_store::Store;
-use cofer_supervisor::Supervisor;
+use cofer_supervisor::{ContainerLauncher, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::extract::BodyLimit;
@@ -19,6 +19,7 @@ pub(crate) struct App(Arc<Parts>);
 pub(crate) struct Parts {
     pub(crate) registry: Registry,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) containers: Arc<ContainerLauncher>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) surroundings: Surroundings,
     pub(crate) max_message: usize,

@@ -7,12 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt as _;
+use cofer_runtime::podman::Podman;
 use cofer_runtime::{become_subreaper, sweep};
 use cofer_store::Store;
-use cofer_supervisor::{EventBus, ProcessLauncher, Supervisor, SupervisorConfig};
+use cofer_supervisor::{
+    ContainerLauncher, EventBus, LauncherByKind, ProcessLauncher, Supervisor, SupervisorConfig,
+};
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::api;
 use crate::app::{App, Parts};
@@ -43,6 +47,8 @@ pub struct Config {
     pub start_parallelism: usize,
     /// The program that contains each server.
     pub shim: PathBuf,
+    /// Podman's program, found on `PATH` where it is a plain name.
+    pub podman: PathBuf,
 }
 
 /// What is known once the daemon can be reached.
@@ -68,7 +74,13 @@ pub async fn run(
     let store = cofer_store::open(config.database_url.as_deref(), data_dir.path()).await?;
 
     let closing = CancellationToken::new();
-    let app = assemble(&config, &data_dir, Arc::clone(&store), closing.clone())?;
+    let containers = Arc::new(containers(&config, &data_dir, &*store).await?);
+    let parts = (Arc::clone(&store), Arc::clone(&containers));
+    let app = assemble(&config, &data_dir, parts, closing.clone())?;
+    let background = TaskTracker::new();
+    background.spawn(
+        closing.clone().run_until_cancelled_owned(clear_containers(Arc::clone(&containers))),
+    );
     let count = app.registry.boot().await?;
     let url = format!("http://{}", reachable(address));
     data_dir.write_address(&url)?;
@@ -101,6 +113,9 @@ pub async fn run(
         _ = async { tokio::join!(app.supervisor().shut_down(), &mut serving) } => {}
         () = stopped => tracing::warn!("some requests were cut off"),
     }
+    background.close();
+    background.wait().await;
+    containers.close().await;
     store.close().await;
     tracing::info!(target: "MCP", lost_log_lines = telemetry.lost_lines(), "the daemon has stopped");
     Ok(())
@@ -117,6 +132,30 @@ fn clear_leftovers(data_dir: &DataDir) -> Result<(), DaemonError> {
         tracing::warn!(target: "START", pids = ?leftovers, "processes of an earlier daemon were ended");
     }
     Ok(())
+}
+
+/// The way to containers. Podman is not asked anything yet: a machine without it, or without
+/// servers in containers, is not slowed down.
+async fn containers(
+    config: &Config,
+    data_dir: &DataDir,
+    store: &dyn Store,
+) -> Result<ContainerLauncher, DaemonError> {
+    let known = store.list().await?.into_iter().flatten().map(|record| record.id).collect();
+    let state_dir = data_dir.path().join("containers");
+    // Made with the first container ever started.
+    let is_clean = !state_dir.exists();
+    let owner = data_dir.owner_id().to_string();
+    let podman = Podman::new(config.podman.clone(), owner, state_dir, config.shim.clone());
+    Ok(ContainerLauncher::new(podman, known, is_clean))
+}
+
+/// What an earlier daemon left is removed at once, or, where Podman is away, before the first
+/// container is started after it is back.
+async fn clear_containers(containers: Arc<ContainerLauncher>) {
+    if let Err(failure) = containers.sweep().await {
+        tracing::info!(target: "START", reason = failure.message, "containers of an earlier daemon were not looked for yet");
+    }
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, DaemonError> {
@@ -140,7 +179,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 fn assemble(
     config: &Config,
     data_dir: &DataDir,
-    store: Arc<dyn Store>,
+    (store, containers): (Arc<dyn Store>, Arc<ContainerLauncher>),
     closing: CancellationToken,
 ) -> Result<App, DaemonError> {
     let log_dir = data_dir.logs().join("servers");
@@ -149,13 +188,14 @@ fn assemble(
     })?;
     let metrics = Arc::new(Metrics::default());
     let counter = Arc::new(CallCounter::new(Arc::clone(&metrics)));
+    let processes = ProcessLauncher::new(config.shim.clone(), data_dir.owner_id().to_string());
     let supervisor = Supervisor::new(
         SupervisorConfig {
             log_dir,
             max_message: config.max_message_bytes,
             boot_parallelism: config.start_parallelism,
         },
-        Arc::new(ProcessLauncher::new(config.shim.clone(), data_dir.owner_id().to_string())),
+        Arc::new(LauncherByKind::new(processes, Arc::clone(&containers) as _)),
         Arc::new(StoreRecorder::new(Arc::clone(&store))),
         Arc::clone(&counter) as _,
         EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),
@@ -163,6 +203,7 @@ fn assemble(
     Ok(App::new(Parts {
         registry: Registry::new(Arc::clone(&store), supervisor, counter),
         store,
+        containers,
         metrics,
         surroundings: Surroundings::of_this_process(),
         max_message: config.max_message_bytes,

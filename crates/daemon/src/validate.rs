@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::validate_container::{Machine, openings, shortages};
+
 const PLAIN_TEXT: &str =
     "is stored in plain text in the data directory, protected by file permissions only";
 
@@ -44,6 +46,8 @@ pub(crate) struct Surroundings {
     pub path: Option<OsString>,
     /// Where a server runs that names no directory.
     pub home: PathBuf,
+    /// What the machine has to give.
+    pub machine: Machine,
 }
 
 impl Surroundings {
@@ -51,7 +55,8 @@ impl Surroundings {
     pub(crate) fn of_this_process() -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let home = home.filter(|home| home.is_absolute() && home.is_dir());
-        Self { path: std::env::var_os("PATH"), home: home.unwrap_or_else(|| "/".into()) }
+        let home = home.unwrap_or_else(|| "/".into());
+        Self { path: std::env::var_os("PATH"), home, machine: Machine::this() }
     }
 }
 
@@ -69,9 +74,15 @@ pub(crate) fn validate(
         message: error.message,
         blocking: false,
     }));
-    let warnings = warnings_of_body(&body);
+    let mut warnings = warnings_of_body(&body);
     let mut shape = match parse_registration(body) {
-        Ok(_) => Vec::new(),
+        Ok(spec) => {
+            if spec.kind() == Kind::Container {
+                warnings.extend(openings(&spec));
+                warnings.extend(shortages(&spec, surroundings.machine));
+            }
+            Vec::new()
+        }
         Err(errors) => errors.into_iter().map(blocking).collect(),
     };
     shape.append(&mut errors);
@@ -84,8 +95,10 @@ pub(crate) fn warnings_of(spec: &ServerSpec) -> Vec<String> {
     let args: Vec<&str> = spec.args.iter().map(String::as_str).collect();
     let mut warnings = environment_warnings(environment);
     warnings.extend(argument_warnings(&args));
-    if spec.kind() == Kind::Process {
-        warnings.extend(limits_warning(&spec.resource_limits));
+    match spec.kind() {
+        Kind::Process => warnings.extend(limits_warning(&spec.resource_limits)),
+        Kind::Container => warnings.extend(openings(spec)),
+        Kind::Remote => {}
     }
     warnings.into_iter().map(|warning| warning.message).collect()
 }
@@ -107,6 +120,10 @@ pub(crate) fn name_taken(name: &ServerName) -> FieldError {
 /// The first thing that keeps the program from being run: its directory, then itself.
 fn check_program(body: &Value, surroundings: &Surroundings) -> Option<FieldError> {
     let text = |key| body.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    // What a container runs, and where, is in its image.
+    if text("image").is_some() {
+        return None;
+    }
     let cwd = text("cwd").map(Path::new);
     if let Some(reason) = cwd.and_then(wrong_directory) {
         return Some(FieldError::new("cwd", reason));
@@ -156,7 +173,9 @@ fn warnings_of_body(body: &Value) -> Vec<FieldError> {
     let limits = limits.and_then(|limits| serde_json::from_value::<Limits>(limits).ok());
     let mut warnings = environment_warnings(environment);
     warnings.extend(argument_warnings(&args));
-    warnings.extend(limits.as_ref().and_then(limits_warning));
+    if body.get("image").is_none_or(Value::is_null) {
+        warnings.extend(limits.as_ref().and_then(limits_warning));
+    }
     warnings
 }
 
@@ -228,7 +247,11 @@ mod tests {
     use std::fs;
 
     fn check(body: Value) -> Validation {
-        let surroundings = Surroundings { path: Some("/usr/bin:/bin".into()), home: "/".into() };
+        let surroundings = Surroundings {
+            path: Some("/usr/bin:/bin".into()),
+            home: "/".into(),
+            machine: Machine { memory: Some(1 << 30), cores: Some(2) },
+        };
         validate(body, |name| name.as_str() == "taken", &surroundings)
     }
 
@@ -353,5 +376,19 @@ mod tests {
         let before: Vec<_> = check(body.clone()).warnings.into_iter().map(|w| w.message).collect();
         assert_eq!(warnings_of(&parse_registration(body).unwrap()), before);
         assert_eq!(before.len(), 3);
+    }
+    #[test]
+    fn a_container_is_checked_as_one() {
+        // covers: HST-1.1, HST-5.2
+        let body = json!({"name": "x", "image": "localhost/x", "cwd": "/nowhere"});
+        assert_eq!(check(body), Validation::default());
+        let body = json!({
+            "name": "x", "image": "localhost/x", "network": "host",
+            "resource_limits": {"memory": "2G"},
+        });
+        assert_eq!(warned(body.clone()), ["network", "resource_limits.memory"]);
+        assert_eq!(warnings_of(&parse_registration(body).unwrap()).len(), 1);
+        let found = errors(json!({"name": "x", "image": "--privileged"}));
+        assert_eq!((found[0].0.as_str(), found[0].2), ("image", true));
     }
 }

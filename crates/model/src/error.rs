@@ -33,6 +33,8 @@ pub enum ErrorKind {
     MethodNotAllowed,
     /// The store did not do what it was asked.
     StoreUnavailable,
+    /// The container engine is not there, or did not do what it was asked.
+    EngineUnavailable,
     /// Our bug.
     Internal,
 }

@@ -22,6 +22,8 @@ pub struct Event {
 pub enum EventKind {
     /// A server's status is another one.
     Status(StatusChange),
+    /// What a server needs before it can be started is being fetched.
+    Preparing(Preparing),
     /// A tool was called.
     ToolCallStarted(ToolCallStarted),
     /// A tool call ended.
@@ -33,6 +35,7 @@ impl EventKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Status(_) => "mcpServerStatusChanged",
+            Self::Preparing(_) => "mcpServerPreparing",
             Self::ToolCallStarted(_) => "toolCallStarted",
             Self::ToolCallFinished(_) => "toolCallFinished",
         }
@@ -58,6 +61,23 @@ pub struct StatusChange {
     /// Why, where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+}
+
+/// `mcpServerPreparing`: how far an image is, while its server is `starting` and its start
+/// timeout does not run yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Preparing {
+    /// The server.
+    pub id: ServerId,
+    /// Its name at that time.
+    pub name: String,
+    /// What is being done, in words.
+    pub message: String,
+    /// The event's place in the order of all events.
+    pub generation: u64,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
 }
 
 /// `toolCallStarted`.

@@ -8,24 +8,30 @@
 
 mod error;
 mod event;
+mod image;
+mod limits;
 mod name;
+mod openings;
 mod secret;
 mod spec;
+mod spec_check;
 mod spec_parse;
 mod state;
 mod view;
 
 pub use error::{ErrorBody, ErrorDetail, ErrorKind, FieldError};
-pub use event::{Event, EventKind, StatusChange, ToolCallFinished, ToolCallStarted};
+pub use event::{Event, EventKind, Preparing, StatusChange, ToolCallFinished, ToolCallStarted};
+pub use limits::Limits;
 pub use name::{NameError, ServerName};
+pub use openings::{HostMount, Openings};
 pub use secret::{MASK, Redactor, looks_secret_key, looks_secret_value};
 pub use spec::{
-    HeartbeatSpec, Kind, Limits, Network, PortMapping, Provider, Requirement, RestartPolicy,
-    ServerId, ServerSpec, Sharing,
+    HeartbeatSpec, Kind, Network, PortMapping, Provider, Requirement, RestartPolicy, ServerId,
+    ServerSpec, Sharing,
 };
 pub use spec_parse::{parse_patch, parse_registration};
 pub use state::{Exit, Failure, FailureKind, Health, PeerInfo, ProcessStatus, Status, Usage};
 pub use view::{
     ActivityEntry, ActivityPage, LogEntry, LogPage, LogStream, Outcome, ServerList, ServerView,
-    Stages,
+    Stages, VolumeList, VolumeView,
 };

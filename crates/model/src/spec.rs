@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::ServerName;
+use crate::{Limits, Openings, ServerName};
 
 /// The identifier given to a server when it is registered.
 #[derive(
@@ -110,6 +111,18 @@ pub struct PortMapping {
     /// The port on this machine, 0 for any free one.
     #[serde(default)]
     pub host: u16,
+    /// The address of this machine on which it is published; loopback where none is given, so
+    /// that nobody else reaches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub address: Option<IpAddr>,
+}
+
+impl PortMapping {
+    /// Where it is published.
+    pub fn address(&self) -> IpAddr {
+        self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    }
 }
 
 /// How often an idle server is asked for a sign of life, and how long it may take to give one.
@@ -150,86 +163,6 @@ impl Default for HeartbeatSpec {
     }
 }
 
-/// What a server may use at most, as written by the person who registered it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// Cores, such as `"0.5"`.
-    #[serde(default = "Limits::default_cpu")]
-    pub cpu: String,
-    /// Bytes of memory, such as `"512M"`.
-    #[serde(default = "Limits::default_memory")]
-    pub memory: String,
-    /// Bytes of writable storage, such as `"1G"`.
-    #[serde(default = "Limits::default_disk")]
-    pub disk: String,
-    /// Processes and threads.
-    #[serde(default = "Limits::default_pids")]
-    pub pids: u32,
-}
-
-impl Limits {
-    fn default_cpu() -> String {
-        "0.5".to_owned()
-    }
-
-    fn default_memory() -> String {
-        "512M".to_owned()
-    }
-
-    fn default_disk() -> String {
-        "1G".to_owned()
-    }
-
-    const fn default_pids() -> u32 {
-        256
-    }
-
-    /// Cores as a number, where `cpu` is one above zero.
-    pub fn cores(&self) -> Option<f64> {
-        self.cpu.parse().ok().filter(|cores: &f64| cores.is_finite() && *cores > 0.0)
-    }
-
-    /// `memory` in bytes.
-    pub fn memory_bytes(&self) -> Option<u64> {
-        parse_bytes(&self.memory)
-    }
-
-    /// `disk` in bytes.
-    pub fn disk_bytes(&self) -> Option<u64> {
-        parse_bytes(&self.disk)
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            cpu: Self::default_cpu(),
-            memory: Self::default_memory(),
-            disk: Self::default_disk(),
-            pids: Self::default_pids(),
-        }
-    }
-}
-
-/// A size such as `512M`, `1G`, `64KiB` or `1048576`; powers of 1024, as Podman reads them.
-pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = text[digits.len()..].to_ascii_lowercase();
-    let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return None,
-    };
-    let count: u64 = digits.trim().parse().ok()?;
-    (count > 0).then_some(())?;
-    count.checked_mul(1 << shift)
-}
-
 /// One registered server: everything a person decides about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerSpec {
@@ -242,10 +175,11 @@ pub struct ServerSpec {
     /// The program to run, found on PATH or given as a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its arguments, never read by a shell.
+    /// Its arguments, never read by a shell; for an image, what its entry point is given.
     #[serde(default)]
     pub args: Vec<String>,
-    /// The working directory of the process; the daemon user's home where it is not given.
+    /// The working directory: of a process, the daemon user's home where it is not given; in a
+    /// container, what the image says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The container image to run.
@@ -257,13 +191,18 @@ pub struct ServerSpec {
     /// Whether the daemon speaks to it over stdin and stdout.
     #[serde(default = "yes")]
     pub stdio_bridge: bool,
-    /// Ports of a container to publish.
+    /// Ports of a container to publish. Without a stdio bridge, the first is the one on which
+    /// the server is expected.
     #[serde(default)]
     pub ports: Vec<PortMapping>,
+    /// Where on that port it speaks MCP over Streamable HTTP; `/mcp`, then `/` are tried where
+    /// it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_path: Option<String>,
     /// Variables for the server's process.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Paths in a container that are kept.
+    /// Paths in a container that are kept, each on a volume of its own.
     #[serde(default)]
     pub volumes: Vec<String>,
     /// What it may use at most.
@@ -302,6 +241,13 @@ pub struct ServerSpec {
     /// Isolation without which it must not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Requirement>,
+    /// Who it is inside its container, `user` or `user:group`; what the image says where it is
+    /// not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// What of a container's isolation is given up, by name.
+    #[serde(default)]
+    pub openings: Openings,
 }
 
 pub(crate) const fn yes() -> bool {
@@ -353,38 +299,5 @@ impl ServerSpec {
             ..spec.clone()
         };
         as_run(self) == as_run(other)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_as_podman_reads_them() {
-        for (text, bytes) in [
-            ("1048576", Some(1 << 20)),
-            ("512M", Some(512 << 20)),
-            ("1g", Some(1 << 30)),
-            ("64KiB", Some(64 << 10)),
-            ("5mb", Some(5 << 20)),
-            ("0", None),
-            ("-1", None),
-            ("1.5G", None),
-            ("much", None),
-            ("", None),
-            ("99999999999T", None),
-        ] {
-            assert_eq!(parse_bytes(text), bytes, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn defaults_are_half_a_core_512_mb_and_1_gb() {
-        // covers: HST-5.1
-        let limits = Limits::default();
-        assert_eq!(limits.cores(), Some(0.5));
-        assert_eq!(limits.memory_bytes(), Some(512 << 20));
-        assert_eq!(limits.disk_bytes(), Some(1 << 30));
     }
 }

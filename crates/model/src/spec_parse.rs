@@ -6,13 +6,9 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::spec::{self, Kind};
+use crate::spec;
+use crate::spec_check::check;
 use crate::{FieldError, ServerName, ServerSpec};
-
-/// The longest time limit a person may set: one day.
-const MAX_MS: u64 = 24 * 60 * 60 * 1000;
-/// More requests at once than any stdio server can use.
-const MAX_IN_FLIGHT: u32 = 4096;
 
 /// Reads the body of a registration.
 pub fn parse_registration(body: Value) -> Result<ServerSpec, Vec<FieldError>> {
@@ -100,6 +96,7 @@ fn read(fields: &mut Fields) -> ServerSpec {
         url: fields.take_text("url"),
         stdio_bridge: fields.take("stdio_bridge", spec::yes),
         ports: fields.take("ports", Vec::new),
+        http_path: fields.take_text("http_path"),
         environment: fields.take("environment", BTreeMap::new),
         volumes: fields.take("volumes", Vec::new),
         resource_limits: fields.take("resource_limits", Default::default),
@@ -114,6 +111,8 @@ fn read(fields: &mut Fields) -> ServerSpec {
         sharing: fields.take("sharing", Default::default),
         network: fields.take("network", Default::default),
         require: fields.take("require", || None),
+        user: fields.take_text("user"),
+        openings: fields.take("openings", Default::default),
     };
     read_kind(&spec, fields);
     spec
@@ -139,106 +138,10 @@ fn read_kind(spec: &ServerSpec, fields: &mut Fields) {
     }
 }
 
-/// What no single field's type can say.
-fn check(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
-    for key in spec.environment.keys() {
-        if key.is_empty() || key.contains(['=', '\0']) {
-            errors.push(FieldError::new(
-                format!("environment.{key}"),
-                "a variable's name is not empty and has no `=`",
-            ));
-        }
-    }
-    let texts = spec.args.iter().map(|arg| ("args", arg));
-    let texts = texts.chain(spec.environment.values().map(|value| ("environment", value)));
-    let texts =
-        texts.chain([&spec.command, &spec.cwd].into_iter().flatten().map(|text| ("command", text)));
-    for (field, text) in texts {
-        if text.contains('\0') {
-            errors.push(FieldError::new(field, "a NUL character cannot be passed to a program"));
-        }
-    }
-    for (field, value, min) in [
-        ("call_timeout_ms", spec.call_timeout_ms, 1),
-        ("start_timeout_ms", spec.start_timeout_ms, 1),
-        ("heartbeat.interval_ms", spec.heartbeat.interval_ms, 0),
-        ("heartbeat.timeout_ms", spec.heartbeat.timeout_ms, 1),
-    ] {
-        if !(min..=MAX_MS).contains(&value) {
-            errors.push(FieldError::new(
-                field,
-                format!("is {value}, not between {min} and {MAX_MS} (one day)"),
-            ));
-        }
-    }
-    if !(1..=MAX_IN_FLIGHT).contains(&spec.max_in_flight) {
-        errors.push(FieldError::new(
-            "max_in_flight",
-            format!("is not between 1 and {MAX_IN_FLIGHT}"),
-        ));
-    }
-    check_limits(spec, errors);
-    check_kind(spec, errors);
-}
-
-fn check_limits(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
-    let limits = &spec.resource_limits;
-    if limits.cores().is_none() {
-        errors.push(FieldError::new(
-            "resource_limits.cpu",
-            "is not a number of cores above 0, such as \"0.5\"",
-        ));
-    }
-    for (field, bytes) in [("memory", limits.memory_bytes()), ("disk", limits.disk_bytes())] {
-        if bytes.is_none() {
-            errors.push(FieldError::new(
-                format!("resource_limits.{field}"),
-                "is not a size such as \"512M\" or \"1G\"",
-            ));
-        }
-    }
-    if limits.pids == 0 {
-        errors.push(FieldError::new("resource_limits.pids", "is 0"));
-    }
-}
-
-/// This build runs processes; what it cannot run is refused when it is registered, not later.
-fn check_kind(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
-    let containers_only = "is for servers given by `image`";
-    match spec.kind() {
-        Kind::Container => {
-            errors.push(FieldError::new("image", "this version of Cofer runs no containers yet"));
-        }
-        Kind::Remote => {
-            errors
-                .push(FieldError::new("url", "this version of Cofer joins no remote servers yet"));
-        }
-        Kind::Process => {
-            if !spec.ports.is_empty() {
-                errors.push(FieldError::new("ports", containers_only));
-            }
-            if !spec.volumes.is_empty() {
-                errors.push(FieldError::new("volumes", containers_only));
-            }
-            if spec.require.is_some() {
-                errors.push(FieldError::new("require", containers_only));
-            }
-            if !matches!(spec.provider, None | Some(crate::Provider::Process)) {
-                errors.push(FieldError::new("provider", containers_only));
-            }
-            if !spec.stdio_bridge {
-                errors.push(FieldError::new(
-                    "stdio_bridge",
-                    "a process is always bridged over stdio",
-                ));
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
     use serde_json::json;
 
     fn fields_of(body: Value) -> Vec<String> {

@@ -124,6 +124,26 @@ pub enum FailureKind {
     HandshakeFailed,
     /// It ended after it had been ready, and is not to be restarted.
     Crashed,
+    /// The kernel ended it because it used more memory than its limit.
+    OutOfMemory,
+    /// The container engine is not installed or does not work; it is tried again by itself.
+    EngineUnavailable,
+    /// It wrote more than its limit.
+    DiskFull,
+    /// The image is not on this machine.
+    ImageMissing,
+    /// There is no such image.
+    ImageNotFound,
+    /// The registry wants a login.
+    LoginRequired,
+    /// The image could not be fetched.
+    ImagePullFailed,
+    /// The isolation that was asked for is not to be had.
+    IsolationUnavailable,
+    /// A port that was asked for is taken.
+    PortInUse,
+    /// The container could not be made or started.
+    ContainerFailed,
     /// Something on our side.
     Internal,
 }

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    Failure, Health, HeartbeatSpec, Kind, Limits, Network, PortMapping, ProcessStatus, Provider,
-    Requirement, RestartPolicy, ServerId, Sharing, Status, Usage,
+    Failure, Health, HeartbeatSpec, Kind, Limits, Network, Openings, PortMapping, ProcessStatus,
+    Provider, Requirement, RestartPolicy, ServerId, Sharing, Status, Usage,
 };
 
 /// All servers.
@@ -45,6 +45,8 @@ pub struct ServerView {
     pub stdio_bridge: bool,
     /// Published ports.
     pub ports: Vec<PortMapping>,
+    /// Where on its port it speaks MCP, where that was given.
+    pub http_path: Option<String>,
     /// Variables; values are masked unless `?reveal=true`.
     pub environment: BTreeMap<String, String>,
     /// Kept paths.
@@ -73,6 +75,11 @@ pub struct ServerView {
     pub network: Network,
     /// Isolation without which it must not start.
     pub require: Option<Requirement>,
+    /// Who it is inside its container, where that was given.
+    pub user: Option<String>,
+    /// What of a container's isolation is given up.
+    #[serde(default)]
+    pub openings: Openings,
 
     /// Its state.
     pub status: Status,
@@ -84,8 +91,14 @@ pub struct ServerView {
     pub pid: Option<u32>,
     /// Its container, while it runs in one.
     pub container_id: Option<String>,
+    /// The digest of the image it runs, or last ran.
+    pub image_digest: Option<String>,
+    /// What is being fetched for it before it can start.
+    pub preparing: Option<String>,
     /// Where its published ports are reached.
     pub endpoints: Vec<String>,
+    /// Where it speaks MCP over Streamable HTTP, where it does.
+    pub mcp_endpoint: Option<String>,
     /// When the present process started.
     #[serde(with = "time::serde::rfc3339::option")]
     pub started_at: Option<OffsetDateTime>,
@@ -121,6 +134,28 @@ pub struct ServerView {
     /// When its registration was last changed.
     #[serde(with = "time::serde::rfc3339")]
     pub updated_at: OffsetDateTime,
+}
+
+/// What servers in containers keep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct VolumeList {
+    /// Sorted by server and path.
+    pub volumes: Vec<VolumeView>,
+}
+
+/// One kept path of a server, which outlives the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct VolumeView {
+    /// Its name, as the container engine knows it.
+    pub name: String,
+    /// The server it was made for.
+    pub server_id: Option<ServerId>,
+    /// That server's name; none once the server is removed.
+    pub server: Option<String>,
+    /// Where it stands in the container.
+    pub path: Option<String>,
+    /// What it holds, where that can be read.
+    pub bytes: Option<u64>,
 }
 
 /// Where a log line comes from.

@@ -21,6 +21,9 @@ use crate::report::CONTROL_FD;
 /// What a shim is called in the list of processes, and how it knows that it is one.
 pub(crate) const SHIM_NAME: &str = "cofer-shim";
 
+/// A shim's first argument when it is to guard the containers of its daemon.
+pub(crate) const GUARD_ARG: &str = "--guard";
+
 /// What a shim's server has for its stdin, stdout and stderr; the shim's first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attached {
@@ -109,6 +112,103 @@ pub(crate) fn server(
                 setsid()?;
                 ioctl_tiocsctty(rustix::stdio::stdin())?;
             }
+            Ok(())
+        });
+    }
+    command
+}
+
+/// What a command of a container engine's client is started with.
+pub(crate) struct EnginePlan<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) args: &'a [OsString],
+    pub(crate) environment: &'a BTreeMap<OsString, OsString>,
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
+}
+
+/// The command that runs a container engine's client: in a process group of its own, so that
+/// a signal at the daemon's terminal is the daemon's business only, and so that the client can
+/// be ended with the processes it works through.
+pub(crate) fn engine(plan: EnginePlan<'_>) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(plan.program);
+    command
+        .args(plan.args)
+        .env_clear()
+        .envs(plan.environment)
+        .current_dir("/")
+        .process_group(0)
+        .stdin(plan.stdin)
+        .stdout(plan.stdout)
+        .stderr(plan.stderr);
+    command
+}
+
+/// The command that starts the guard: a shim without a server, which runs `engine` on what
+/// carries `label` once its control socket closes.
+pub(crate) fn guard(
+    shim: &Path,
+    engine: &Path,
+    label: &str,
+    environment: &BTreeMap<OsString, OsString>,
+    control: OwnedFd,
+) -> io::Result<tokio::process::Command> {
+    let mut command = tokio::process::Command::new(shim);
+    command
+        .arg0(SHIM_NAME)
+        .arg(GUARD_ARG)
+        .arg(engine)
+        .arg(label)
+        .env_clear()
+        .envs(environment)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+        .fd_mappings(vec![FdMapping { parent_fd: control, child_fd: CONTROL_FD }])
+        .map_err(io::Error::other)?;
+    Ok(command)
+}
+
+/// The command by which the guard runs the engine: with the guard's own environment.
+pub(crate) fn guards_engine(engine: &OsStr, args: &[&OsStr]) -> std::process::Command {
+    let mut command = std::process::Command::new(engine);
+    command.args(args).stdin(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// A program of this machine that is asked something and ends, such as git: nothing on its
+/// stdin, out of reach of a terminal's signals, and killed when nobody waits for it any more.
+pub fn tool(program: impl AsRef<OsStr>) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(program);
+    command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+    command
+}
+
+/// The same for a thread that talks with the program while it runs. Its caller ends it.
+pub fn coprocess(program: impl AsRef<OsStr>) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command
+}
+
+/// A program at the terminal of the person who asked for it: with our stdio and environment.
+pub fn interactive(program: impl AsRef<OsStr>) -> std::process::Command {
+    std::process::Command::new(program)
+}
+
+/// A program that outlives us, in a session of its own, with `keep` as its stdin and nothing
+/// else of ours.
+pub fn detached(program: impl AsRef<OsStr>, keep: OwnedFd) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command.stdin(Stdio::from(keep)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    #[expect(unsafe_code, reason = "the session is made between fork and exec")]
+    // SAFETY: the hook makes one system call and allocates nothing.
+    unsafe {
+        command.pre_exec(|| {
+            setsid()?;
             Ok(())
         });
     }

@@ -25,6 +25,7 @@ mod isolation;
 mod keeper;
 mod orphans;
 mod pipes;
+pub mod podman;
 mod proc;
 mod report;
 mod resolve;
@@ -34,6 +35,7 @@ mod terminal;
 mod usage;
 mod workload;
 
+pub use command::{coprocess, detached, interactive, tool};
 pub use environment::{MARKER, server_environment};
 pub use orphans::{become_subreaper, sweep};
 pub use resolve::{ResolveError, resolve};

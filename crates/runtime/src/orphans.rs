@@ -146,7 +146,7 @@ fn collect(pid: u32) -> Option<Exit> {
 
 /// Collects dead children that this process did not start: they came to it from killed shims.
 /// What it started itself is in its own session or claimed.
-fn collect_strangers() {
+pub(crate) fn collect_strangers() {
     let claimed = claimed();
     let me = std::process::id();
     let snapshot = Snapshot::take();

@@ -20,8 +20,9 @@ use rustix::process::{
     kill_process_group, set_child_subreaper, setsid, wait, waitid,
 };
 
-use crate::command::{self, Attached, SHIM_NAME};
+use crate::command::{self, Attached, GUARD_ARG, SHIM_NAME};
 use crate::inherit;
+use crate::podman::guard;
 use crate::proc::{Snapshot, raw};
 use crate::report::{Report, TERMINATE};
 
@@ -39,7 +40,8 @@ pub fn is_shim_invocation() -> bool {
         .is_some_and(|name| Path::new(&name).file_name() == Some(SHIM_NAME.as_ref()))
 }
 
-/// Runs the server that this process's arguments name from the second on, until its whole tree is gone.
+/// Runs the server that this process's arguments name from the second on, until its whole tree is gone;
+/// or guards the daemon's containers, where the first argument says so.
 /// Must be called first in the program: it takes over the descriptors it was given.
 pub fn run() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
@@ -51,6 +53,9 @@ pub fn run() -> ExitCode {
     };
     inherit::close_strays();
     inherit::settle_signals();
+    if stdio == GUARD_ARG {
+        return guard::run(&program, &args.next().unwrap_or_default(), control);
+    }
     let server = command::server(program, args.collect(), Attached::from_arg(&stdio));
     match tend(server, control) {
         Ok(()) => ExitCode::SUCCESS,

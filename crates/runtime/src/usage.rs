@@ -26,8 +26,13 @@ impl Meter {
         Self { at: Instant::now(), ticks: 0, cpu_percent: None }
     }
 
+    /// For something that has used `ticks` before it is looked at for the first time.
+    pub(crate) fn since(ticks: u64) -> Self {
+        Self { ticks, ..Self::new() }
+    }
+
     /// The share of one core since the last look, for a tree that has used `ticks` in all.
-    fn share(&mut self, ticks: u64, now: Instant, ticks_per_second: u64) -> f64 {
+    pub(crate) fn share(&mut self, ticks: u64, now: Instant, ticks_per_second: u64) -> f64 {
         let span = now.saturating_duration_since(self.at);
         if let Some(share) = self.cpu_percent
             && span < SHORTEST_SPAN
@@ -91,6 +96,13 @@ mod tests {
         assert_eq!(meter.share(100, at(1000), 100), 100.0);
         assert_eq!(meter.share(101, at(1001), 100), 100.0);
         assert_eq!(meter.share(140, at(2000), 100), 40.0);
+    }
+
+    #[test]
+    fn what_was_used_before_the_first_look_does_not_count() {
+        let mut meter = Meter::since(1000);
+        let start = meter.at;
+        assert_eq!(meter.share(1050, start + Duration::from_secs(1), 100), 50.0);
     }
 
     #[test]

@@ -55,7 +55,11 @@ async fn a_server_comes_back_whole_after_a_restart(home: &Home) {
         spec: serde_json::from_value(json!({
             "name": "everything", "description": "d", "image": "docker.io/mcp/x:1",
             "args": ["-y", ""], "cwd": "/srv", "stdio_bridge": false,
-            "ports": [{"container": 80, "host": 8080}], "environment": {"API_KEY": "sk-1", "A": ""},
+            "ports": [{"container": 80, "host": 8080}, {"container": 81, "address": "0.0.0.0"}],
+            "http_path": "/mcp", "user": "1000:1000", "openings": {
+                "capabilities": ["NET_RAW"], "writable_root": true,
+                "mounts": [{"host": "/srv", "container": "/srv", "writable": true}]},
+            "environment": {"API_KEY": "sk-1", "A": ""},
             "volumes": ["/data"], "resource_limits": {"cpu": "2", "memory": "1G"},
             "restart_policy": "on-failure", "provider": "gvisor", "enabled": false,
             "include_resources": true, "call_timeout_ms": 1, "start_timeout_ms": 2,

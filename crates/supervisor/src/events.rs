@@ -9,8 +9,8 @@ use tokio::sync::broadcast;
 
 /// How many status changes are remembered.
 const STATUS_MEMORY: usize = 1024;
-/// How many tool call events are remembered; they come by the thousand, so that they have a
-/// memory of their own and do not push status changes out.
+/// How many tool call and progress events are remembered; they come by the thousand, so that
+/// they have a memory of their own and do not push status changes out.
 const CALL_MEMORY: usize = 1024;
 /// How far a live listener may fall behind before it misses events.
 const LIVE_BUFFER: usize = 1024;
@@ -91,7 +91,9 @@ impl EventBus {
         let event = Arc::new(Event { generation, kind: kind(generation) });
         match event.kind {
             EventKind::Status(_) => state.statuses.push(Arc::clone(&event), STATUS_MEMORY),
-            EventKind::ToolCallStarted(_) | EventKind::ToolCallFinished(_) => {
+            EventKind::Preparing(_)
+            | EventKind::ToolCallStarted(_)
+            | EventKind::ToolCallFinished(_) => {
                 state.calls.push(Arc::clone(&event), CALL_MEMORY);
             }
         }

@@ -1,19 +1,35 @@
 //! What the supervisor asks of a runtime: to start a workload, and to be told of it.
-//! A seam of two small traits, so that containers come beside processes, and so that the
+//! A seam of two small traits, so that containers stand beside processes, and so that the
 //! driver can be tested on paused time with servers that live in the test.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use cofer_model::{Exit, ServerId, ServerSpec, Usage};
-use cofer_runtime::{Launch, Runner, StartError, Streams, Workload};
+use cofer_model::{Exit, Failure, FailureKind, Kind, ServerId, ServerSpec, Usage};
+use cofer_runtime::{Launch, Runner, Streams, Workload};
 use serde_json::Value;
 
-/// Starts servers.
+use crate::server::failure::not_launched;
+
+/// Hears how far the preparation of a server is.
+pub type Tell<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// Starts servers. Whatever fails is told in words for people; a failure of the kind
+/// `engine_unavailable` is nobody's fault and passes by itself.
 #[async_trait]
 pub trait Launcher: Send + Sync + 'static {
-    /// Starts the server's workload. Dropping the future leaves nothing behind.
-    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, StartError>;
+    /// Whether there is what the server runs on. Asked again and again while there is not.
+    async fn available(&self, spec: &ServerSpec) -> Result<(), Failure>;
+
+    /// Fetches the server's image, which may take long and is no part of its start. Asked for
+    /// after a launch that failed because it is missing.
+    async fn prepare(&self, spec: &ServerSpec, tell: Tell<'_>) -> Result<(), Failure>;
+
+    /// Starts the server's workload; a failure of the kind `image_missing` says that it is to be
+    /// prepared first. Dropping the future leaves nothing behind.
+    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure>;
 }
 
 /// A workload that was started.
@@ -22,6 +38,43 @@ pub struct Launched {
     pub running: Box<dyn Running>,
     /// Its stdin, stdout and stderr.
     pub streams: Streams,
+    /// Where it is spoken to, where that is not over its stdin and stdout.
+    pub door: Option<Door>,
+}
+
+/// What a runtime tells of a workload. Some of it is known only a moment after the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Its container.
+    pub container_id: Option<String>,
+    /// What its image is.
+    pub image_digest: Option<String>,
+    /// Where its published ports are reached.
+    pub endpoints: Vec<String>,
+    /// What a person should know of how it runs.
+    pub warnings: Vec<String>,
+}
+
+/// A port of a server without a stdio bridge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Door {
+    /// The port inside the container.
+    pub port: u16,
+    /// Where this machine reaches it.
+    pub address: SocketAddr,
+    /// Where MCP is spoken there, where a person said so; then it has to be.
+    pub path: Option<String>,
+}
+
+/// Why a workload ended, where its runtime knows more than its exit says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The sort of failure.
+    pub kind: FailureKind,
+    /// What happened.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
 }
 
 /// A workload that runs, or has run.
@@ -29,18 +82,31 @@ pub struct Launched {
 pub trait Running: Send + Sync {
     /// The server's own process.
     fn pid(&self) -> u32;
+    /// What is known of it now.
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
     /// Waits for the end of the server's own process.
     async fn exited(&self) -> Exit;
+    /// Whether that process has ended and only the question how is still open, which an engine
+    /// that is busy takes its time to answer.
+    fn has_ended(&self) -> bool {
+        false
+    }
     /// Waits until nothing of it is left.
     async fn gone(&self);
     /// Asks it to end.
     fn terminate(&self);
     /// Ends it, with everything it started.
     fn kill(&self);
-    /// What it uses.
-    fn usage(&self) -> Option<Usage>;
-    /// What isolation is in force.
-    fn isolation(&self) -> Value;
+    /// Why it ended, once it has.
+    async fn explain(&self) -> Option<Explanation> {
+        None
+    }
+    /// What it uses. May read `/proc` with blocking calls.
+    async fn usage(&self) -> Option<Usage>;
+    /// What isolation is in force. May read `/proc` with blocking calls.
+    async fn isolation(&self) -> Value;
 }
 
 #[async_trait]
@@ -65,11 +131,11 @@ impl Running for Workload {
         Self::kill(self);
     }
 
-    fn usage(&self) -> Option<Usage> {
+    async fn usage(&self) -> Option<Usage> {
         Self::usage(self)
     }
 
-    fn isolation(&self) -> Value {
+    async fn isolation(&self) -> Value {
         Self::isolation(self)
     }
 }
@@ -90,7 +156,15 @@ impl ProcessLauncher {
 
 #[async_trait]
 impl Launcher for ProcessLauncher {
-    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, StartError> {
+    async fn available(&self, _spec: &ServerSpec) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn prepare(&self, _spec: &ServerSpec, _tell: Tell<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure> {
         let launch = Launch {
             program: spec.command.clone().unwrap_or_default(),
             args: spec.args.clone(),
@@ -98,7 +172,43 @@ impl Launcher for ProcessLauncher {
             cwd: spec.cwd.clone(),
             marker: format!("{}/{id}", self.owner),
         };
-        let (workload, streams) = self.runner.start(&launch).await?;
-        Ok(Launched { running: Box::new(workload), streams })
+        let started = self.runner.start(&launch).await;
+        let (workload, streams) = started.map_err(|error| not_launched(&error))?;
+        Ok(Launched { running: Box::new(workload), streams, door: None })
+    }
+}
+
+/// Starts each server as the kind of thing that it is.
+pub struct LauncherByKind {
+    processes: ProcessLauncher,
+    containers: Arc<dyn Launcher>,
+}
+
+impl LauncherByKind {
+    /// Processes by the one, containers by the other.
+    pub fn new(processes: ProcessLauncher, containers: Arc<dyn Launcher>) -> Self {
+        Self { processes, containers }
+    }
+
+    fn of(&self, spec: &ServerSpec) -> &dyn Launcher {
+        match spec.kind() {
+            Kind::Container => &*self.containers,
+            Kind::Process | Kind::Remote => &self.processes,
+        }
+    }
+}
+
+#[async_trait]
+impl Launcher for LauncherByKind {
+    async fn available(&self, spec: &ServerSpec) -> Result<(), Failure> {
+        self.of(spec).available(spec).await
+    }
+
+    async fn prepare(&self, spec: &ServerSpec, tell: Tell<'_>) -> Result<(), Failure> {
+        self.of(spec).prepare(spec, tell).await
+    }
+
+    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure> {
+        self.of(spec).launch(id, spec).await
     }
 }

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod calls;
+mod container;
 mod events;
 mod launch;
 mod rotating;
@@ -14,8 +15,11 @@ mod server;
 mod supervisor;
 
 pub use calls::{ActivityLog, CallObserver};
+pub use container::ContainerLauncher;
 pub use events::{EventBus, Subscription};
-pub use launch::{Launched, Launcher, ProcessLauncher, Running};
+pub use launch::{
+    Door, Explanation, Facts, Launched, Launcher, LauncherByKind, ProcessLauncher, Running, Tell,
+};
 pub use rotating::{RotatingFile, Rotation};
 pub use server::{CallFailure, LogFeed, Recorder, ServerHandle, ServerLog, Snapshot};
 pub use supervisor::{Supervisor, SupervisorConfig};

@@ -1,9 +1,11 @@
 //! Where everything a person reads goes out: stdout for what was asked for, stderr for what is
 //! said about it. Colours only where the stream is a terminal that wants them.
 
+mod container;
 pub(crate) mod table;
 pub(crate) mod text;
 
+use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -95,21 +97,51 @@ pub(crate) fn warn(text: &str) {
 
 /// Waits for `work`, with a line that counts the seconds where a person is watching.
 pub(crate) async fn with_progress<T>(what: &str, work: impl Future<Output = T>) -> T {
-    if !io::stderr().is_terminal() {
-        return work.await;
+    Progress::new(what).during(work).await
+}
+
+/// A line that says what is waited for. Where nobody watches, only what is new is said.
+pub(crate) struct Progress {
+    what: String,
+    news: RefCell<Option<String>>,
+    watched: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(what: &str) -> Self {
+        let watched = io::stderr().is_terminal();
+        Self { what: text::line(what), news: RefCell::default(), watched }
     }
-    let started = Instant::now();
-    let mut ticks = tokio::time::interval(Duration::from_secs(1));
-    let mut work = std::pin::pin!(work);
-    loop {
-        tokio::select! {
-            done = &mut work => {
-                draw("\r\u{1b}[K");
-                return done;
-            }
-            _ = ticks.tick() => {
-                let age = text::age(started.elapsed());
-                draw(&format!("\r\u{1b}[K{} {DIM}{age}{DIM:#}", text::line(what)));
+
+    /// Something else is waited for now.
+    pub(crate) fn tell(&self, news: &str) {
+        let news = text::line(news);
+        let first = self.news.borrow().is_none();
+        if first && !self.watched {
+            say(&news);
+        }
+        *self.news.borrow_mut() = Some(news);
+    }
+
+    /// Waits for `work`.
+    pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        if !self.watched {
+            return work.await;
+        }
+        let started = Instant::now();
+        let mut ticks = tokio::time::interval(Duration::from_millis(500));
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => {
+                    draw("\r\u{1b}[K");
+                    return done;
+                }
+                _ = ticks.tick() => {
+                    let age = text::age(started.elapsed());
+                    let what = self.news.borrow().clone().unwrap_or_else(|| self.what.clone());
+                    draw(&format!("\r\u{1b}[K{what} {DIM}{age}{DIM:#}"));
+                }
             }
         }
     }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anstyle::Style;
-use cofer_model::{Health, LogEntry, LogStream, ServerView, Status};
+use cofer_model::{Health, Kind, LogEntry, LogStream, ServerView, Status, VolumeView};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{BAD, BOLD, BUSY, DIM, GOOD, styled, text};
+use super::{BAD, BOLD, BUSY, DIM, GOOD, container, styled, text};
 
 /// The console's word for a status, and its colour.
 pub(crate) fn status_word(status: Status) -> (&'static str, Style) {
@@ -87,6 +87,7 @@ fn running_facts(server: &ServerView) -> Vec<(&'static str, String)> {
     if let Some(pid) = server.pid {
         facts.push(("Process", pid.to_string()));
     }
+    facts.extend(container::running_facts(server));
     if let Some(seconds) = server.uptime_seconds {
         facts.push(("Uptime", uptime(seconds)));
     }
@@ -100,7 +101,13 @@ fn running_facts(server: &ServerView) -> Vec<(&'static str, String)> {
         let memory = text::size(usage.memory_bytes);
         let processes = usage.pids;
         let cpu = usage.cpu_percent;
-        facts.push(("Usage", format!("{cpu:.1} % of a core, {memory}, processes: {processes}")));
+        let disk = usage
+            .disk_bytes
+            .map_or(String::new(), |disk| format!(", {} on disk", text::size(disk)));
+        facts.push((
+            "Usage",
+            format!("{cpu:.1} % of a core, {memory}, processes: {processes}{disk}"),
+        ));
     }
     if let Some(peer) = &server.server_info {
         facts.push(("MCP server", peer_name(peer)));
@@ -113,7 +120,9 @@ fn running_facts(server: &ServerView) -> Vec<(&'static str, String)> {
 
 /// What was asked for; what stands at its default is left to `--json`.
 fn configured_facts(server: &ServerView) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("Command", what_runs(server))];
+    let what = if server.kind == Kind::Container { "Image" } else { "Command" };
+    let mut facts = vec![(what, what_runs(server))];
+    facts.extend(container::configured_facts(server));
     if let Some(cwd) = &server.cwd {
         facts.push(("Directory", text::line(cwd)));
     }
@@ -145,6 +154,18 @@ fn configured_facts(server: &ServerView) -> Vec<(&'static str, String)> {
     facts.push(("Registered", timestamp(server.created_at)));
     facts.push(("Id", server.id.to_string()));
     facts
+}
+
+/// Volumes, a line each.
+pub(crate) fn volumes(volumes: &[VolumeView], width: Option<u16>) -> String {
+    let rows = volumes.iter().map(|volume| {
+        let server = volume.server.as_deref().map_or("(removed)".to_owned(), text::line);
+        let path = volume.path.as_deref().map_or_else(dash, text::line);
+        let id = volume.server_id.map_or_else(dash, |id| id.to_string());
+        let size = volume.bytes.map_or_else(dash, text::size);
+        vec![text::line(&volume.name), server, path, size, id]
+    });
+    table(&["VOLUME", "SERVER", "PATH", "SIZE", "SERVER ID"], rows, width)
 }
 
 /// Tools or prompts with their arguments; `argument?` may be left out.

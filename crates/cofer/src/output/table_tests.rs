@@ -53,6 +53,33 @@ pub(crate) fn a_failed_server(name: &str) -> ServerView {
     }
 }
 
+/// A volume of a server, which may be gone.
+pub(crate) fn a_volume(name: &str, server: Option<&str>) -> VolumeView {
+    let volume = json!({
+        "name": name, "server": server, "path": "/data",
+        "server_id": "01990000-0000-7000-8000-000000000001",
+        "bytes": 4096,
+    });
+    serde_json::from_value(volume).unwrap()
+}
+
+/// A connected server in a container.
+fn a_container(name: &str) -> ServerView {
+    let view = serde_json::to_value(a_server(name)).unwrap();
+    let Value::Object(mut view) = view else { panic!() };
+    let more = json!({
+        "kind": "container", "command": null, "image": "ghcr.io/me/db:1", "args": ["--stdio"],
+        "container_id": "0123456789abcdef0123456789abcdef",
+        "image_digest": "sha256:00ff", "endpoints": ["http://127.0.0.1:40000"],
+        "mcp_endpoint": "http://127.0.0.1:40000/mcp", "volumes": ["/data"],
+        "isolation": {"runtime": "runsc", "capabilities": [], "read_only_root": true},
+        "openings": {"capabilities": ["NET_RAW"], "writable_root": true},
+        "usage": {"cpu_percent": 1.25, "memory_bytes": 50000000, "pids": 2, "disk_bytes": 4096},
+    });
+    view.extend(more.as_object().unwrap().clone());
+    serde_json::from_value(Value::Object(view)).unwrap()
+}
+
 fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
@@ -140,6 +167,51 @@ fn a_failed_server_shows_its_error_and_last_words() {
     In flight    1
     Registered   2026-01-01T00:00:00Z
     Id           01990000-0000-7000-8000-000000000001
+    ");
+}
+
+#[test]
+fn a_container_shows_what_isolates_it() {
+    // covers: HST-4.1, HST-5.2
+    insta::assert_snapshot!(plain(&server(&a_container("db"))), @"
+    Name         db
+    Status       Connected
+    Enabled      yes
+    Process      4242
+    Container    0123456789ab
+    Digest       sha256:00ff
+    Endpoints    http://127.0.0.1:40000
+    MCP at       http://127.0.0.1:40000/mcp
+    Isolation    runtime: runsc
+                 capabilities: none
+                 read_only_root: yes
+    Uptime       1 h 2 min
+    Restarts     2
+    Usage        1.2 % of a core, 47.7 MiB, processes: 2, 4.0 KiB on disk
+    MCP server   server-filesystem 0.2.0
+    MCP version  2025-11-25
+    Image        ghcr.io/me/db:1 --stdio
+    Limits       0.5 cores, 512M of memory, 1G of disk, 256 processes
+    Network      egress
+    Volumes      /data
+    Openings     capabilities: NET_RAW
+                 writable_root: yes
+    Restart      always
+    Time limits  start 60 s, call 30 s
+    In flight    1
+    Registered   2026-01-01T00:00:00Z
+    Id           01990000-0000-7000-8000-000000000001
+    ");
+}
+
+#[test]
+fn volumes_tell_whose_they_are() {
+    // covers: HST-6.1
+    let list = [a_volume("cofer-a", Some("db")), a_volume("cofer-b", None)];
+    insta::assert_snapshot!(plain(&volumes(&list, None)), @"
+    VOLUME   SERVER     PATH   SIZE     SERVER ID
+    cofer-a  db         /data  4.0 KiB  01990000-0000-7000-8000-000000000001
+    cofer-b  (removed)  /data  4.0 KiB  01990000-0000-7000-8000-000000000001
     ");
 }
 

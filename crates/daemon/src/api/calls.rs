@@ -146,6 +146,11 @@ fn failed(handle: &ServerHandle, failure: CallFailure) -> ApiError {
         CallFailure::NotConnected { status } => {
             return ApiError::not_connected(name, status);
         }
+        CallFailure::NoMcp => {
+            let message = format!("“{name}” speaks no MCP over HTTP where it was looked for");
+            let hint = "reach it at its `endpoints`, or say in `http_path` where it speaks MCP";
+            return ApiError::new(cofer_model::ErrorKind::NotConnected, message).hint(hint);
+        }
         CallFailure::Call(error) => error,
     };
     match error {

@@ -236,7 +236,9 @@ fn usual_status(kind: ErrorKind) -> StatusCode {
         ErrorKind::Unauthorized => StatusCode::UNAUTHORIZED,
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        ErrorKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::StoreUnavailable | ErrorKind::EngineUnavailable => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod extract;
 mod servers;
 mod streams;
 mod tools;
+mod volumes;
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use error::{ApiError, answer_panic};
     servers((url = "/api/v1")),
     modifiers(&BearerToken),
     security(("token" = [])),
-    components(schemas(cofer_model::StatusChange, cofer_model::ToolCallStarted, cofer_model::ToolCallFinished))
+    components(schemas(cofer_model::StatusChange, cofer_model::Preparing, cofer_model::ToolCallStarted, cofer_model::ToolCallFinished))
 )]
 struct Document;
 
@@ -73,6 +74,8 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(calls::tools))
         .routes(routes!(calls::resources))
         .routes(routes!(calls::prompts))
+        .routes(routes!(volumes::list))
+        .routes(routes!(volumes::remove))
         .routes(routes!(streams::logs))
         .routes(routes!(streams::events))
         .routes(routes!(tools::check))

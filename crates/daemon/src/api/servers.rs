@@ -7,15 +7,16 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse as _, Response};
-use cofer_model::{ErrorBody, ServerList, ServerSpec, ServerView};
+use cofer_model::{ErrorBody, Kind, ServerList, ServerSpec, ServerView};
 use cofer_supervisor::ServerHandle;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
 use super::extract::{JsonBody, Params};
+use super::volumes;
 use crate::app::App;
-use crate::view::{Detail, server_view};
+use crate::view::{Measured, measure, server_view};
 
 /// The longest that a request may wait for a server to settle.
 const MAX_WAIT: f64 = 600.0;
@@ -67,12 +68,12 @@ pub(crate) async fn list(
     State(app): State<App>,
     Params(show): Params<Show>,
 ) -> Result<Json<ServerList>, ApiError> {
-    let detail = Detail { reveal: show.reveal, measure: false };
     let records = app.registry.records().await?;
     let servers = records
         .into_iter()
         .filter_map(|record| {
-            app.supervisor().get(record.id).map(|handle| server_view(record, &handle, detail))
+            let handle = app.supervisor().get(record.id)?;
+            Some(server_view(record, &handle, show.reveal, Measured::default()))
         })
         .collect();
     Ok(Json(ServerList { servers }))
@@ -87,7 +88,9 @@ pub(crate) async fn show(
     Params(show): Params<Show>,
 ) -> Result<Json<ServerView>, ApiError> {
     let handle = app.registry.find(&id)?;
-    view(&app, handle, Detail { reveal: show.reveal, measure: true }).await.map(Json)
+    let record = app.registry.record(&handle).await?;
+    let measured = measured(handle.clone()).await?;
+    Ok(Json(server_view(record, &handle, show.reveal, measured)))
 }
 
 /// Change a server; a changed run configuration restarts it.
@@ -106,7 +109,7 @@ pub(crate) async fn change(
     settled(&app, &handle, limit).await.map(Json)
 }
 
-/// Stop and remove a server.
+/// Stop and remove a server; its volumes stay unless `purge` is given.
 #[utoipa::path(delete, path = "/mcp/servers/{id}", tag = "servers", params(("id" = String, Path, description = "UUID or name"), Purge),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub(crate) async fn remove(
@@ -115,8 +118,17 @@ pub(crate) async fn remove(
     Params(purge): Params<Purge>,
 ) -> Result<StatusCode, ApiError> {
     let handle = app.registry.find(&id)?;
-    tracing::debug!(purge = purge.purge, "a process has no volumes to purge");
+    let purge = purge.purge && handle.spec().kind() == Kind::Container;
+    if purge {
+        // Nothing is removed where not all of it can be.
+        let there = app.containers.engine().await;
+        there.map_err(|failure| volumes::failed("remove the server's volumes", failure))?;
+    }
     app.registry.remove(&handle).await?;
+    if purge {
+        let removed = app.containers.remove_volumes(handle.id()).await;
+        removed.map_err(|failure| volumes::failed("remove the server's volumes", failure))?;
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -178,17 +190,15 @@ async fn settled(
             () = app.closing.cancelled() => {}
         }
     }
-    view(app, handle.clone(), Detail { reveal: false, measure: false }).await
+    let record = app.registry.record(handle).await?;
+    Ok(server_view(record, handle, false, Measured::default()))
 }
 
-async fn view(app: &App, handle: ServerHandle, detail: Detail) -> Result<ServerView, ApiError> {
-    let record = app.registry.record(&handle).await?;
-    if !detail.measure {
-        return Ok(server_view(record, &handle, detail));
-    }
-    // `/proc` is read with blocking calls.
-    let view = tokio::task::spawn_blocking(move || server_view(record, &handle, detail)).await;
-    view.map_err(|error| ApiError::internal(format!("could not measure the server: {error}")))
+/// What is read with blocking calls is read where those do no harm.
+async fn measured(handle: ServerHandle) -> Result<Measured, ApiError> {
+    let runtime = tokio::runtime::Handle::current();
+    let measured = tokio::task::spawn_blocking(move || runtime.block_on(measure(&handle))).await;
+    measured.map_err(|error| ApiError::internal(format!("could not measure the server: {error}")))
 }
 
 impl Wait {

@@ -15,7 +15,8 @@ use crate::app::App;
 use crate::import::{ImportEntry, ImportOutcome, parse_import};
 use crate::metrics;
 use crate::validate::{Validation, validate};
-use crate::view::{Detail, server_view};
+use crate::validate_container::AsksFor;
+use crate::view::{Measured, server_view};
 
 /// The calls that are shown without being asked for a number.
 const DEFAULT_CALLS: usize = 100;
@@ -24,7 +25,13 @@ const DEFAULT_CALLS: usize = 100;
 #[utoipa::path(post, path = "/mcp/validate", tag = "servers", request_body = cofer_model::ServerSpec,
     responses((status = 200, body = Validation)))]
 pub(crate) async fn check(State(app): State<App>, JsonBody(body): JsonBody) -> Json<Validation> {
-    Json(validate(body, |name| app.registry.is_taken(name.as_str()), &app.surroundings))
+    let asks_for = AsksFor::read(&body);
+    let mut validation =
+        validate(body, |name| app.registry.is_taken(name.as_str()), &app.surroundings);
+    if let Some(asks_for) = asks_for {
+        validation.warnings.extend(asks_for.unavailable(&app.containers.providers().await));
+    }
+    Json(validation)
 }
 
 /// What became of an import.
@@ -99,7 +106,7 @@ async fn import_one(app: &App, entry: ImportEntry) -> ImportedServer {
 async fn register(app: &App, body: Value) -> Result<ServerView, ApiError> {
     let handle = app.registry.register(body).await?;
     let record = app.registry.record(&handle).await?;
-    Ok(server_view(record, &handle, Detail { reveal: false, measure: false }))
+    Ok(server_view(record, &handle, false, Measured::default()))
 }
 
 /// Which calls are wanted.

@@ -3,23 +3,27 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cofer_mcp::BridgeConfig;
-use cofer_model::{Exit, Failure, PeerInfo, RestartPolicy, ServerSpec, Status};
+use cofer_model::{Exit, Failure, FailureKind, RestartPolicy, ServerSpec, Status};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::failure::{crashed, not_launched, not_ready};
+use super::failure::{crashed, launched_too_slowly, not_ready};
 use super::handle::HandleParts;
-use super::health::change_of_health;
 use super::inbox::{Change, Order, Place, Standing, Step, configured, restarted};
 use super::report::Reporter;
-use super::restart::{CrashHistory, STABLE};
-use super::run::{Outlets, Run};
+use super::restart::{CrashHistory, STABLE, patience};
+use super::run::{Opened, Outlets, Run};
 use crate::launch::Launcher;
 use crate::supervisor::Graces;
+
+/// How long a runtime may take to launch a server. Engines have limits of their own, and work
+/// off many starts one after the other; this is for one that hangs.
+pub(super) const LAUNCH: Duration = Duration::from_secs(300);
 
 /// What a driver works with.
 pub(crate) struct DriverParts {
@@ -53,8 +57,9 @@ pub(crate) struct Beginning {
 enum Next {
     Idle,
     Starting(Standing),
-    Ready(Run, PeerInfo),
+    Ready(Box<(Run, Opened)>),
     BackingOff { failure: Failure, well: Duration },
+    Waiting { failure: Failure, standing: Standing },
     Failed,
     Ended { remove: bool },
 }
@@ -94,8 +99,9 @@ impl Driver {
             next = match next {
                 Next::Idle => driver.idle().await,
                 Next::Starting(standing) => driver.starting(standing).await,
-                Next::Ready(run, peer) => driver.ready(run, peer).await,
+                Next::Ready(ready) => driver.ready(*ready).await,
                 Next::BackingOff { failure, well } => driver.backing_off(failure, well).await,
+                Next::Waiting { failure, standing } => driver.waiting(failure, standing).await,
                 Next::Failed => driver.orders_in(Place::Failed).await,
                 Next::Ended { remove } => return driver.ended(remove),
             };
@@ -118,16 +124,16 @@ impl Driver {
     async fn starting(&mut self, standing: Standing) -> Next {
         let place = Place::Starting(standing);
         let slots = self.boot_slots.take();
+        let (parts, spec) = (Arc::clone(&self.parts), Arc::clone(&self.spec));
         // An order drops the launch, which leaves nothing behind.
-        let launch = launch(Arc::clone(&self.parts), Arc::clone(&self.spec), slots);
-        let (run, _slot) = match self.unless_ordered(place, launch).await {
+        let launch = prepare_and_launch(&parts, &spec, slots);
+        let Launch { mut run, deadline, _slot } = match self.unless_ordered(place, launch).await {
             Ok(Ok(launched)) => launched,
             Ok(Err(failure)) => return self.not_started(failure, standing).await,
             Err(leave) => return leave.next,
         };
-        let limit = self.spec.start_timeout();
-        match self.unless_ordered(place, run.shake_hands(limit)).await {
-            Ok(Ok(peer)) => Next::Ready(run, peer),
+        match self.unless_ordered(place, run.open(deadline)).await {
+            Ok(Ok(opened)) => Next::Ready(Box::new((run, opened))),
             Ok(Err(error)) => {
                 let failure = not_ready(run, &error).await;
                 self.not_started(failure, standing).await
@@ -138,6 +144,10 @@ impl Driver {
 
     async fn not_started(&mut self, failure: Failure, standing: Standing) -> Next {
         self.parts.reporter.failure(&failure, "did not start");
+        // That its engine is away is nothing a server can be blamed for.
+        if failure.kind == FailureKind::EngineUnavailable {
+            return Next::Waiting { failure, standing };
+        }
         match standing {
             Standing::Unproven => {
                 self.give_up(failure, true).await;
@@ -147,9 +157,22 @@ impl Driver {
         }
     }
 
-    async fn ready(&mut self, run: Run, peer: PeerInfo) -> Next {
+    /// Looks again and again for what the server runs on.
+    async fn waiting(&mut self, failure: Failure, standing: Standing) -> Next {
+        self.parts.reporter.waiting(failure, patience(0));
+        let (parts, spec) = (Arc::clone(&self.parts), Arc::clone(&self.spec));
+        match self.unless_ordered(Place::Waiting(standing), until_available(&parts, &spec)).await {
+            Ok(()) => {
+                self.parts.reporter.wait_is_over();
+                Next::Starting(standing)
+            }
+            Err(leave) => leave.next,
+        }
+    }
+
+    async fn ready(&mut self, (run, opened): (Run, Opened)) -> Next {
         self.parts.handle.live.store(Some(Arc::new(run.live())));
-        self.parts.reporter.ready(peer, run.pid()).await;
+        self.parts.reporter.ready(opened, run.pid(), run.facts()).await;
         // None while it is silent.
         let mut well_since = Some(Instant::now());
         loop {
@@ -158,7 +181,7 @@ impl Driver {
                 biased;
                 exit = run.ended() => Wake::Ended(exit),
                 order = self.orders.recv() => Wake::Order(order),
-                responsive = change_of_health(run.bridge(), heartbeat, well_since.is_some()) => Wake::Responsive(responsive),
+                responsive = run.change_of_health(heartbeat, well_since.is_some()) => Wake::Responsive(responsive),
                 () = minute_after(well_since), if self.crashes.is_loop() => Wake::Stable,
             };
             match wake {
@@ -185,13 +208,15 @@ impl Driver {
 
     async fn crashed(&mut self, run: Run, exit: Option<Exit>, well: Duration) -> Next {
         self.parts.handle.live.store(None);
+        self.parts.reporter.leaving(run.facts());
+        let explanation = run.explanation().await;
         let stderr = run.clear().await;
         let success = exit.is_some_and(Exit::is_success);
         if success && self.spec.restart_policy != RestartPolicy::Always {
             self.parts.reporter.finished();
             return Next::Idle;
         }
-        let failure = crashed(exit, stderr);
+        let failure = crashed(exit, stderr, explanation);
         self.parts.reporter.failure(&failure, "crashed");
         self.after_crash(failure, well).await
     }
@@ -319,6 +344,7 @@ impl Driver {
     async fn stop(&self, run: Run, leave: Leave) -> Next {
         self.parts.handle.live.store(None);
         tracing::info!(target: "MCP", server = %self.spec.name, pid = run.pid(), "stopping");
+        self.parts.reporter.leaving(run.facts());
         let how = run.stop(leave.grace).await;
         self.parts.reporter.process_stopped(how, leave.grace);
         leave.next
@@ -330,22 +356,62 @@ fn acknowledge<T>(ack: oneshot::Sender<T>, answer: T) {
     ack.send(answer).ok();
 }
 
-/// Starts the process when its turn has come; the turn ends when what is returned is dropped.
-async fn launch(
-    parts: Arc<DriverParts>,
-    spec: Arc<ServerSpec>,
+/// A server that was launched.
+struct Launch {
+    run: Run,
+    /// When it has to be ready.
+    deadline: Instant,
+    /// Its turn, which ends when this is dropped.
+    _slot: Option<OwnedSemaphorePermit>,
+}
+
+/// Tries to launch before anything else: nearly always the image is here, and looking for it
+/// first would cost every start.
+async fn prepare_and_launch(
+    parts: &DriverParts,
+    spec: &ServerSpec,
     slots: Option<Arc<Semaphore>>,
-) -> Result<(Run, Option<OwnedSemaphorePermit>), Failure> {
+) -> Result<Launch, Failure> {
+    match launch(parts, spec, slots.clone()).await {
+        Err(failure) if failure.kind == FailureKind::ImageMissing => {
+            prepare(parts, spec).await?;
+            launch(parts, spec, slots).await
+        }
+        launched => launched,
+    }
+}
+
+/// Fetches what the server needs, for as long as that takes.
+async fn prepare(parts: &DriverParts, spec: &ServerSpec) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let told = AtomicBool::new(false);
+    let tell = |message: &str| {
+        let first = !told.swap(true, Ordering::Relaxed);
+        parts.reporter.preparing(message, first);
+    };
+    let prepared = parts.launcher.prepare(spec, &tell).await;
+    parts.reporter.prepared(begun.elapsed());
+    prepared
+}
+
+/// Starts the process when its turn has come.
+async fn launch(
+    parts: &DriverParts,
+    spec: &ServerSpec,
+    slots: Option<Arc<Semaphore>>,
+) -> Result<Launch, Failure> {
     let slot = match slots {
         Some(slots) => slots.acquire_owned().await.ok(),
         None => None,
     };
-    let DriverParts { reporter, handle, .. } = &*parts;
+    let DriverParts { reporter, handle, .. } = parts;
     let log_position = handle.log.position();
-    reporter.launching(&spec);
-    let launched = parts.launcher.launch(handle.id, &spec).await;
-    let launched = launched.map_err(|error| not_launched(&error))?;
-    reporter.launched(launched.running.pid());
+    reporter.launching(spec);
+    let launched = timeout(LAUNCH, parts.launcher.launch(handle.id, spec)).await;
+    let launched = launched.map_err(|_| launched_too_slowly(LAUNCH))??;
+    // Only now is it the server's turn: what an engine took for it is not held against it.
+    let deadline = Instant::now() + spec.start_timeout();
+    reporter.launched(launched.running.pid(), launched.running.facts());
     let config = BridgeConfig {
         max_in_flight: spec.max_in_flight as usize,
         max_message: parts.max_message,
@@ -358,7 +424,19 @@ async fn launch(
         noise: &handle.noise,
         tasks: &parts.tasks,
     };
-    Ok((Run::begin(launched, outlets), slot))
+    Ok(Launch { run: Run::begin(launched, outlets), deadline, _slot: slot })
+}
+
+/// Ends when there is what the server runs on.
+async fn until_available(parts: &DriverParts, spec: &ServerSpec) {
+    for attempt in 0.. {
+        let pause = patience(attempt);
+        parts.reporter.waiting_on(pause);
+        sleep(pause).await;
+        if parts.launcher.available(spec).await.is_ok() {
+            return;
+        }
+    }
 }
 
 /// Ends when a server that is well since then is out of its crash loop.

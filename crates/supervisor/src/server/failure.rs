@@ -1,13 +1,30 @@
 //! Why a server did not become ready, or did not stay so, in words for people.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use cofer_mcp::HandshakeError;
 use cofer_model::{Exit, Failure, FailureKind};
 use cofer_runtime::StartError;
 
 use super::run::Run;
+use crate::launch::Explanation;
+
+/// Why a server that was launched is not ready.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotReady {
+    /// It does not speak MCP as it should.
+    #[error(transparent)]
+    Handshake(HandshakeError),
+    /// Nobody listens on its port.
+    #[error(
+        "nothing accepted a connection on its port {port}, which is published at {address}, within {waited:.1?}"
+    )]
+    DoorClosed { port: u16, address: SocketAddr, waited: Duration },
+}
 
 /// The failure of a server whose process could not be started.
-pub(super) fn not_launched(error: &StartError) -> Failure {
+pub(crate) fn not_launched(error: &StartError) -> Failure {
     let (kind, hint) = match error {
         StartError::CommandNotFound(_) => (
             FailureKind::CommandNotFound,
@@ -19,29 +36,57 @@ pub(super) fn not_launched(error: &StartError) -> Failure {
     failure(kind, chain(error), hint, None)
 }
 
-/// Ends a server that did not shake hands, and tells why it did not.
-pub(super) async fn not_ready(run: Run, error: &HandshakeError) -> Failure {
+/// The failure of a server whose runtime hangs.
+pub(super) fn launched_too_slowly(limit: Duration) -> Failure {
+    let message = format!("the server could not be launched within {limit:?}");
+    let hint =
+        "look at the machine's load, and for containers at `podman ps`; then enable it again";
+    failure(FailureKind::StartTimeout, message, hint, None)
+}
+
+/// Ends a server that did not become ready, and tells why it did not.
+pub(super) async fn not_ready(run: Run, error: &NotReady) -> Failure {
     // A server that went away by itself has an exit to tell of.
     let exit = match error {
-        HandshakeError::Ended => run.exit().await,
-        _ => None,
+        NotReady::Handshake(HandshakeError::Ended) => run.exit().await,
+        NotReady::Handshake(_) | NotReady::DoorClosed { .. } => None,
+    };
+    let explanation = match exit {
+        Some(_) => run.explanation().await,
+        None => None,
     };
     let stderr = run.clear().await;
     match exit {
-        Some(exit) => exited(FailureKind::ExitedEarly, exit, "before it was ready", stderr),
+        Some(exit) => {
+            let told = exited(FailureKind::ExitedEarly, exit, "before it was ready", stderr);
+            explained(told, explanation)
+        }
         None => refused(error, stderr),
     }
 }
 
 /// The failure of a server that had been ready; without an exit, it closed its stdout and ran on.
-pub(super) fn crashed(exit: Option<Exit>, stderr: Option<String>) -> Failure {
-    match exit {
+pub(super) fn crashed(
+    exit: Option<Exit>,
+    stderr: Option<String>,
+    explanation: Option<Explanation>,
+) -> Failure {
+    let told = match exit {
         Some(exit) => exited(FailureKind::Crashed, exit, "unexpectedly", stderr),
         None => {
             let message = "the server closed its stdout, ran on and was killed".to_owned();
             let hint = "an MCP server speaks on stdout; what it wrote to stderr may tell more";
             failure(FailureKind::Crashed, message, hint, stderr)
         }
+    };
+    explained(told, explanation)
+}
+
+/// What a runtime knows of an end says more than the exit; the evidence stays.
+fn explained(failure: Failure, explanation: Option<Explanation>) -> Failure {
+    match explanation {
+        Some(Explanation { kind, message, hint }) => Failure { kind, message, hint, ..failure },
+        None => failure,
     }
 }
 
@@ -55,22 +100,29 @@ fn exited(kind: FailureKind, exit: Exit, when: &str, stderr: Option<String>) -> 
     Failure { exit_code: exit.code, signal: exit.signal, ..told }
 }
 
-fn refused(error: &HandshakeError, stderr: Option<String>) -> Failure {
+fn refused(error: &NotReady, stderr: Option<String>) -> Failure {
     let (kind, hint) = match error {
-        HandshakeError::Silent { .. } => (
+        NotReady::DoorClosed { .. } => (
+            FailureKind::StartTimeout,
+            "check that the server listens on the container's port in `ports`, on all addresses (0.0.0.0) \
+             and not on 127.0.0.1 only; if it needs longer to start, raise `start_timeout_ms`",
+        ),
+        NotReady::Handshake(HandshakeError::Silent { .. }) => (
             FailureKind::StartTimeout,
             "if it needs longer to start (a first `npx` or `uvx` downloads packages), raise `start_timeout_ms`; \
              if it is no MCP server on stdio, it will never answer",
         ),
-        HandshakeError::Ended => (
+        NotReady::Handshake(HandshakeError::Ended) => (
             FailureKind::HandshakeFailed,
             "it closed its stdout and ran on; an MCP server speaks on stdout",
         ),
-        HandshakeError::Refused { .. }
-        | HandshakeError::NoCommonRevision(_)
-        | HandshakeError::Nonsense { .. } => (
+        NotReady::Handshake(
+            HandshakeError::Refused { .. }
+            | HandshakeError::NoCommonRevision(_)
+            | HandshakeError::Nonsense { .. },
+        ) => (
             FailureKind::HandshakeFailed,
-            "check that the command starts an MCP server in its stdio mode",
+            "check that the command starts an MCP server in its stdio mode, or that `http_path` is where it speaks MCP",
         ),
     };
     failure(kind, format!("the server runs but is not ready: {error}"), hint, stderr)

@@ -15,7 +15,7 @@ use super::inbox::Order;
 use super::log::ServerLog;
 use super::snapshot::Snapshot;
 use crate::calls::CallRecorder;
-use crate::launch::Running;
+use crate::launch::{Facts, Running};
 
 /// See the module.
 #[derive(Clone)]
@@ -39,7 +39,8 @@ pub(crate) struct HandleParts {
 
 /// A server that answers.
 pub(crate) struct Live {
-    pub(crate) bridge: Bridge,
+    /// None where it does not speak MCP.
+    pub(crate) bridge: Option<Bridge>,
     pub(crate) running: Arc<dyn Running>,
 }
 
@@ -52,6 +53,9 @@ pub enum CallFailure {
         /// What it is instead.
         status: Status,
     },
+    /// It runs, and only its port is known: MCP is not spoken there.
+    #[error("the server speaks no MCP over HTTP where it was looked for")]
+    NoMcp,
     /// It runs, and the call failed.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -83,14 +87,24 @@ impl ServerHandle {
         self.parts.noise.load(Ordering::Relaxed)
     }
 
-    /// What it uses, while it is ready.
-    pub fn usage(&self) -> Option<Usage> {
-        self.parts.live.load().as_ref().and_then(|live| live.running.usage())
+    /// What its runtime knows of it now, while it has a process.
+    pub fn facts(&self) -> Option<Facts> {
+        match &*self.parts.live.load() {
+            Some(live) => Some(live.running.facts()),
+            None => self.snapshot().facts.as_deref().cloned(),
+        }
     }
 
-    /// What isolation is in force, while it is ready.
-    pub fn isolation(&self) -> Option<Value> {
-        self.parts.live.load().as_ref().map(|live| live.running.isolation())
+    /// What it uses, while it is ready. May block the thread for a moment.
+    pub async fn usage(&self) -> Option<Usage> {
+        let live = self.parts.live.load_full()?;
+        live.running.usage().await
+    }
+
+    /// What isolation is in force, while it is ready. May block the thread for a moment.
+    pub async fn isolation(&self) -> Option<Value> {
+        let live = self.parts.live.load_full()?;
+        Some(live.running.isolation().await)
     }
 
     /// Sends a request and gives back the result as the bytes it came in. Dropping the future
@@ -152,7 +166,7 @@ impl ServerHandle {
 
     fn bridge(&self) -> Result<Bridge, CallFailure> {
         match &*self.parts.live.load() {
-            Some(live) => Ok(live.bridge.clone()),
+            Some(live) => live.bridge.clone().ok_or(CallFailure::NoMcp),
             None => Err(CallFailure::NotConnected { status: self.snapshot().status }),
         }
     }

@@ -37,6 +37,8 @@ pub(super) enum Place {
     Starting(Standing),
     Ready,
     BackingOff,
+    /// What it runs on is not there.
+    Waiting(Standing),
 }
 
 impl Place {
@@ -44,7 +46,7 @@ impl Place {
     pub(super) fn has_process(self) -> bool {
         match self {
             Self::Starting(_) | Self::Ready => true,
-            Self::Idle | Self::Failed | Self::BackingOff => false,
+            Self::Idle | Self::Failed | Self::BackingOff | Self::Waiting(_) => false,
         }
     }
 }
@@ -83,6 +85,10 @@ pub(super) fn configured(place: Place, change: Change) -> Step {
         }
         (Place::Failed, false) if renewed => Step::Stop,
         (Place::Idle | Place::Failed, _) => Step::Stay,
+        // It shows an error, so that whoever uses the switch means: now.
+        (Place::Waiting(_), true) if renewed => Step::Start(Standing::Unproven),
+        (Place::Waiting(_), true) => Step::Stay,
+        (Place::Waiting(_), false) => Step::Stop,
         (Place::Starting(_) | Place::Ready | Place::BackingOff, true) => match change.same {
             true => Step::Stay,
             false => Step::Start(Standing::Unproven),
@@ -96,7 +102,7 @@ pub(super) fn restarted(place: Place, enabled: bool) -> Step {
     match place {
         Place::Idle | Place::Failed if !enabled => Step::Stay,
         // What has not been ready yet is not made a proven server by impatience.
-        Place::Starting(standing) => Step::Start(standing),
+        Place::Starting(standing) | Place::Waiting(standing) => Step::Start(standing),
         Place::Idle | Place::Failed | Place::Ready | Place::BackingOff => {
             Step::Start(Standing::Proven)
         }
@@ -107,18 +113,19 @@ pub(super) fn restarted(place: Place, enabled: bool) -> Step {
 mod tests {
     use super::*;
 
-    const PLACES: [Place; 6] = [
+    const PLACES: [Place; 7] = [
         Place::Idle,
         Place::Failed,
         Place::Starting(Standing::Unproven),
         Place::Starting(Standing::Proven),
         Place::Ready,
         Place::BackingOff,
+        Place::Waiting(Standing::Proven),
     ];
     const START: Step = Step::Start(Standing::Unproven);
 
     /// What a change means in each of `PLACES`.
-    fn check(change: Change, expected: [Step; 6]) {
+    fn check(change: Change, expected: [Step; 7]) {
         assert_eq!(PLACES.map(|place| configured(place, change)), expected, "{change:?}");
     }
 
@@ -130,32 +137,32 @@ mod tests {
     fn who_is_switched_on_starts_and_who_is_on_its_way_goes_on() {
         // covers: MGR-19
         use Step::Stay;
-        check(change(false, true), [START, START, Stay, Stay, Stay, Stay]);
+        check(change(false, true), [START, START, Stay, Stay, Stay, Stay, Stay]);
         let switch = Change { forgive: true, ..change(true, true) };
-        check(switch, [START, START, Stay, Stay, Stay, Stay]);
+        check(switch, [START, START, Stay, Stay, Stay, Stay, START]);
     }
 
     #[test]
     fn who_is_switched_off_stops_and_keeps_its_error_unless_forgiven() {
         // covers: MGR-23
         use Step::{Stay, Stop};
-        check(change(true, false), [Stay, Stay, Stop, Stop, Stop, Stop]);
-        check(change(false, false), [Stay, Stay, Stop, Stop, Stop, Stop]);
+        check(change(true, false), [Stay, Stay, Stop, Stop, Stop, Stop, Stop]);
+        check(change(false, false), [Stay, Stay, Stop, Stop, Stop, Stop, Stop]);
         let switch = Change { forgive: true, ..change(false, false) };
-        check(switch, [Stay, Stop, Stop, Stop, Stop, Stop]);
+        check(switch, [Stay, Stop, Stop, Stop, Stop, Stop, Stop]);
         let mended = Change { same: false, ..change(false, false) };
-        check(mended, [Stay, Stop, Stop, Stop, Stop, Stop]);
+        check(mended, [Stay, Stop, Stop, Stop, Stop, Stop, Stop]);
     }
 
     #[test]
     fn a_changed_run_configuration_starts_whatever_is_on() {
         let change = Change { same: false, ..change(true, true) };
-        check(change, [START; 6]);
+        check(change, [START; 7]);
     }
 
     #[test]
     fn a_change_of_words_changes_nothing_else() {
-        check(change(true, true), [Step::Stay; 6]);
+        check(change(true, true), [Step::Stay; 7]);
     }
 
     #[test]
@@ -163,7 +170,7 @@ mod tests {
         // covers: HST-3.5
         let again = Step::Start(Standing::Proven);
         let on = PLACES.map(|place| restarted(place, true));
-        assert_eq!(on, [again, again, START, again, again, again]);
+        assert_eq!(on, [again, again, START, again, again, again, again]);
         let off = PLACES.map(|place| restarted(place, false));
         assert_eq!(off[..2], [Step::Stay; 2]);
     }

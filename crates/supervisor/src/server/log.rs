@@ -208,9 +208,14 @@ fn parse_line(line: &str) -> Option<(OffsetDateTime, LogStream, String)> {
     Some((OffsetDateTime::parse(stamp, &Rfc3339).ok()?, stream, text.to_owned()))
 }
 
-/// Puts the lines of a server's stderr in its log until the stream ends. A line that is too
-/// long is kept up to its cap, so that no server fills our memory with one.
-pub(super) async fn pump_stderr<R: AsyncRead + Unpin>(mut source: R, log: Arc<ServerLog>) {
+/// Puts the lines of a server's stderr in its log until the stream ends; so too those of its
+/// stdout, where nobody expects MCP there. A line that is too long is kept up to its cap, so
+/// that no server fills our memory with one.
+pub(super) async fn pump_log<R: AsyncRead + Unpin>(
+    mut source: R,
+    log: Arc<ServerLog>,
+    stream: LogStream,
+) {
     let mut chunk = vec![0; 16 * 1024];
     let mut open_line: Vec<u8> = Vec::new();
     while let Ok(count @ 1..) = source.read(&mut chunk).await {
@@ -223,10 +228,10 @@ pub(super) async fn pump_stderr<R: AsyncRead + Unpin>(mut source: R, log: Arc<Se
                 open_line.clear();
             }
         }
-        log.append(LogStream::Stderr, lines);
+        log.append(stream, lines);
     }
     if !open_line.is_empty() {
-        log.append(LogStream::Stderr, [text_of(&open_line)]);
+        log.append(stream, [text_of(&open_line)]);
     }
 }
 
@@ -259,7 +264,7 @@ mod tests {
         let log = log(dir.path());
         let start = log.position();
         let input = format!("one\ntwo\r\n{}\nlast", "x".repeat(100_000));
-        pump_stderr(input.as_bytes(), Arc::clone(&log)).await;
+        pump_log(input.as_bytes(), Arc::clone(&log), LogStream::Stderr).await;
         let tail = log.tail(10);
         assert_eq!(texts(&tail)[..2], ["one", "two"]);
         assert!(tail[2].line.ends_with("… (cut)") && tail[2].line.len() < MAX_LINE + 20);

@@ -13,12 +13,17 @@
 //! `driver` is the only one that changes a server; it is one task, and each state is one of
 //! its methods. Beside it stand what it is made of, none of which knows the others: `inbox`
 //! says what an order means in a state, `restart` how long to wait after a crash, `health`
-//! whether a server is silent or busy; `run` is one process with its bridge, `stop` ends it,
-//! `failure` finds the words for why it did not last, and `report` tells them. `snapshot` is
-//! what everybody else sees, `handle` the way in, `log` what the server said.
+//! whether a server is silent or busy; `run` is one process with the way it is spoken to,
+//! `door` the port of one that has no stdio bridge, `stop` ends it, `failure` finds the words
+//! for why it did not last, and `report` tells them. `snapshot` is what everybody else sees,
+//! `handle` the way in, `log` what the server said.
+//!
+//! A container whose engine is away is in `error` and stays switched on: its driver looks
+//! again and again, and starts it when the engine is back.
 
+mod door;
 mod driver;
-mod failure;
+pub(crate) mod failure;
 mod handle;
 mod health;
 mod inbox;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cofer_model::{
-    Failure, HeartbeatSpec, PeerInfo, Redactor, ServerId, ServerName, ServerSpec, Status,
-};
+use cofer_model::{Failure, HeartbeatSpec, Redactor, ServerId, ServerName, ServerSpec, Status};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::log::ServerLog;
 use super::restart::Verdict;
+use super::run::Opened;
 use super::snapshot::Publisher;
 use super::stop::Stopped;
+use crate::launch::Facts;
 
 /// Keeps what outlives the daemon. Told before the event goes out, so that whoever hears the
 /// event finds it stored.
@@ -76,28 +76,57 @@ impl Reporter {
         });
     }
 
+    /// What it needs is being fetched: told to those who watch, and at its beginning in the logs.
+    pub(super) fn preparing(&self, message: &str, first: bool) {
+        if first {
+            tracing::info!(target: "START", server = %self.name(), "{message}");
+            self.log.lifecycle(message);
+        }
+        self.publisher.preparing(message);
+    }
+
+    /// What it needs is there.
+    pub(super) fn prepared(&self, took: Duration) {
+        if self.publisher.current().preparing.is_some() {
+            let told = format!("prepared in {:.1} s", took.as_secs_f32());
+            tracing::info!(target: "START", server = %self.name(), "{told}");
+            self.log.lifecycle(told);
+            self.publisher.amend(|snapshot| snapshot.preparing = None);
+        }
+    }
+
     pub(super) fn launching(&self, spec: &ServerSpec) {
-        let command = spec.command.as_deref().unwrap_or_default();
-        tracing::info!(target: "START", server = %spec.name, command, "starting");
+        let what = [&spec.command, &spec.image, &spec.url].into_iter().flatten().next();
+        let what = what.map(String::as_str).unwrap_or_default();
+        tracing::info!(target: "START", server = %spec.name, what, "starting");
         self.log.lifecycle("starting");
     }
 
-    pub(super) fn launched(&self, pid: u32) {
-        tracing::info!(target: "START", server = %self.name(), pid, "process started");
+    pub(super) fn launched(&self, pid: u32, facts: Facts) {
+        let container = facts.container_id.as_deref();
+        tracing::info!(target: "START", server = %self.name(), pid, container, "process started");
         self.publisher.amend(|snapshot| {
             snapshot.pid = Some(pid);
+            snapshot.facts = Some(Arc::new(facts));
             snapshot.started_at = Some(OffsetDateTime::now_utc());
             snapshot.started = Some(Instant::now());
         });
     }
 
-    pub(super) async fn ready(&self, peer: PeerInfo, pid: u32) {
+    pub(super) async fn ready(&self, opened: Opened, pid: u32, facts: Facts) {
         self.recorder.ready(self.id).await;
-        let told = format!("ready: protocol {}, pid {pid}", peer.protocol_version);
+        let Opened { peer, mcp_endpoint } = opened;
+        let protocol = match &peer {
+            Some(peer) => format!("protocol {}", peer.protocol_version),
+            None => "its port is open, and no MCP was found there".to_owned(),
+        };
+        let told = format!("ready: {protocol}, pid {pid}");
         self.log.lifecycle(&told);
         tracing::info!(target: "MCP", server = %self.name(), "{told}");
         self.publisher.status(Status::Ready, |snapshot| {
-            snapshot.peer = Some(Arc::new(peer));
+            snapshot.peer = peer.map(Arc::new);
+            snapshot.mcp_endpoint = mcp_endpoint;
+            snapshot.facts = Some(Arc::new(facts));
             snapshot.failure = None;
         });
     }
@@ -122,6 +151,13 @@ impl Reporter {
     /// It ran well for long enough to be out of its crash loop.
     pub(super) fn stable(&self) {
         self.publisher.amend(|snapshot| snapshot.health_reasons.clear());
+    }
+
+    /// It is about to be gone: what was learned of its image stays.
+    pub(super) fn leaving(&self, facts: Facts) {
+        if facts.image_digest.is_some() {
+            self.publisher.amend(|snapshot| snapshot.image_digest = facts.image_digest);
+        }
     }
 
     /// It is being stopped on somebody's order.
@@ -181,6 +217,32 @@ impl Reporter {
                 snapshot.next_restart_at = None;
             });
         }
+    }
+
+    /// What it runs on is not there. That is not stored: the next daemon looks for itself.
+    pub(super) fn waiting(&self, failure: Failure, pause: Duration) {
+        self.publisher.status(Status::Error, |snapshot| {
+            snapshot.without_process();
+            snapshot.failure = Some(failure);
+            snapshot.next_restart_at = Some(OffsetDateTime::now_utc() + pause);
+        });
+    }
+
+    /// What it runs on is still not there.
+    pub(super) fn waiting_on(&self, pause: Duration) {
+        self.publisher.amend(|snapshot| {
+            snapshot.next_restart_at = Some(OffsetDateTime::now_utc() + pause);
+        });
+    }
+
+    /// What it runs on is back.
+    pub(super) fn wait_is_over(&self) {
+        tracing::info!(target: "MCP", server = %self.name(), "what it runs on is back");
+        self.log.lifecycle("what it runs on is back");
+        self.publisher.status(Status::Starting, |snapshot| {
+            snapshot.failure = None;
+            snapshot.next_restart_at = None;
+        });
     }
 
     /// It did not start, or crashed: the words for the two logs.

@@ -1,5 +1,6 @@
-//! Decides how long to wait after a crash. Pure: it is told when a server crashed and how
-//! long it had been well, and gives a verdict. The driver does the waiting.
+//! Decides how long to wait after a crash, and for an engine that is away. Pure: it is told when
+//! a server crashed and how long it had been well, and gives a verdict. The driver does the
+//! waiting.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,6 +22,20 @@ const BACKOFF: [Duration; 5] = [
 ];
 /// Who ran well for this long is out of the loop.
 pub(crate) const STABLE: Duration = Duration::from_secs(60);
+
+/// The pauses between two looks for what a server runs on; the last one repeats. Short, because
+/// a look costs little and people who repair something want to see that it worked.
+const PATIENCE: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+];
+
+/// The pause before look number `attempt`.
+pub(crate) fn patience(attempt: usize) -> Duration {
+    PATIENCE[attempt.min(PATIENCE.len() - 1)]
+}
 
 /// What is to be done about a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! One run of a server, from its launch to its end: the process, the bridge to it and what
-//! it writes to stderr, which begin and end together.
+//! One run of a server, from its launch to its end: the process, the way it is spoken to and
+//! what it writes to stderr, which begin and end together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,15 +7,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, Listener, handshake};
-use cofer_model::{Exit, LogStream, PeerInfo};
+use cofer_model::{Exit, HeartbeatSpec, LogStream, PeerInfo};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 
+use super::door::{self, Found, HttpTalk, Speaking};
+use super::failure::NotReady;
 use super::handle::Live;
-use super::log::{ServerLog, pump_stderr, text_of};
+use super::health::{change_of_health, change_of_http_health, change_of_port};
+use super::log::{ServerLog, pump_log, text_of};
 use super::stop::{Stopped, ask_to_end};
-use crate::launch::{Launched, Running};
+use crate::launch::{Door, Explanation, Facts, Launched, Running};
 
 /// How long the end of a process may lag behind the end of its stdout, and its last words
 /// behind its end.
@@ -24,7 +28,15 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// See the module. Dropping it ends the process.
 pub(super) struct Run {
     running: Arc<dyn Running>,
-    bridge: Bridge,
+    /// The conversation with it: from the beginning over stdio; over a door, once it is open
+    /// and MCP was found behind it.
+    bridge: Option<Bridge>,
+    door: Option<Door>,
+    /// Whether something behind the door speaks HTTP, and not MCP.
+    answers_http: bool,
+    speaking: Speaking,
+    /// Ends the conversation over HTTP, which nobody on the other side ends.
+    hang_up: Option<DropGuard>,
     log: Arc<ServerLog>,
     /// Where the log stood when it was launched.
     log_position: u64,
@@ -42,23 +54,51 @@ pub(super) struct Outlets<'a> {
     pub(super) tasks: &'a TaskTracker,
 }
 
+/// A server that is ready, and how it is spoken to.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    /// Who it said it is; none where it does not speak MCP.
+    pub(super) peer: Option<PeerInfo>,
+    /// Where it speaks MCP over HTTP.
+    pub(super) mcp_endpoint: Option<String>,
+}
+
 impl Run {
     pub(super) fn begin(launched: Launched, outlets: Outlets<'_>) -> Self {
-        let Launched { running, streams } = launched;
+        let Launched { running, streams, door } = launched;
         let Outlets { config, log, log_position, noise, tasks } = outlets;
-        let stderr = tasks.spawn(pump_stderr(streams.stderr, Arc::clone(log)));
-        let ear = Ear { log: Arc::clone(log), noise: Arc::clone(noise) };
+        let stderr = pump_log(streams.stderr, Arc::clone(log), LogStream::Stderr);
+        let stderr = tasks.spawn(stderr);
+        let listener = Arc::new(Ear { log: Arc::clone(log), noise: Arc::clone(noise) });
         noise.store(0, Ordering::Relaxed);
-        let bridge = Bridge::start(streams.stdout, streams.stdin, config, Arc::new(ear), tasks);
-        Self { running: Arc::from(running), bridge, log: Arc::clone(log), log_position, stderr }
+        let speaking = Speaking { config, listener, tasks: tasks.clone() };
+        let bridge = match door {
+            None => Some(speaking.over(streams.stdout, streams.stdin)),
+            Some(_) => {
+                tasks.spawn(pump_log(streams.stdout, Arc::clone(log), LogStream::Stdout));
+                None
+            }
+        };
+        Self {
+            running: Arc::from(running),
+            bridge,
+            door,
+            answers_http: false,
+            speaking,
+            hang_up: None,
+            log: Arc::clone(log),
+            log_position,
+            stderr,
+        }
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    pub(super) fn bridge(&self) -> &Bridge {
-        &self.bridge
+    /// What its runtime knows of it now.
+    pub(super) fn facts(&self) -> Facts {
+        self.running.facts()
     }
 
     /// What callers need of it.
@@ -66,35 +106,94 @@ impl Run {
         Live { bridge: self.bridge.clone(), running: Arc::clone(&self.running) }
     }
 
-    /// Opens the conversation.
-    pub(super) async fn shake_hands(&self, limit: Duration) -> Result<PeerInfo, HandshakeError> {
+    /// Opens the conversation, at most until `deadline`.
+    pub(super) async fn open(&mut self, deadline: Instant) -> Result<Opened, NotReady> {
+        let running = Arc::clone(&self.running);
         tokio::select! {
             biased;
-            shaken = handshake(&self.bridge, limit) => shaken,
-            _ = self.running.exited() => Err(HandshakeError::Ended),
+            opened = self.talk(deadline) => opened,
+            _ = running.exited() => Err(NotReady::Handshake(HandshakeError::Ended)),
+        }
+    }
+
+    async fn talk(&mut self, deadline: Instant) -> Result<Opened, NotReady> {
+        if let Some(bridge) = &self.bridge {
+            let limit = deadline.saturating_duration_since(Instant::now());
+            let peer = handshake(bridge, limit).await.map_err(NotReady::Handshake)?;
+            return Ok(Opened { peer: Some(peer), mcp_endpoint: None });
+        }
+        let Some(door) = &self.door else {
+            return Ok(Opened::default());
+        };
+        match door::open(door, &self.speaking, deadline).await? {
+            Found::Mcp { talk, peer, url } => {
+                let HttpTalk { bridge, hang_up } = talk;
+                self.bridge = Some(bridge);
+                self.hang_up = Some(hang_up);
+                Ok(Opened { peer: Some(*peer), mcp_endpoint: Some(url) })
+            }
+            Found::OpenPort { http } => {
+                self.answers_http = http;
+                Ok(Opened::default())
+            }
+        }
+    }
+
+    /// Ends with the new state when it falls silent or speaks again.
+    pub(super) async fn change_of_health(
+        &self,
+        heartbeat: HeartbeatSpec,
+        responsive: bool,
+    ) -> bool {
+        match (&self.bridge, &self.door) {
+            (Some(bridge), None) => change_of_health(bridge, heartbeat, responsive).await,
+            (Some(bridge), Some(_)) => change_of_http_health(bridge, heartbeat, responsive).await,
+            (None, Some(door)) => {
+                change_of_port(door.address, self.answers_http, heartbeat, responsive).await
+            }
+            (None, None) => std::future::pending().await,
         }
     }
 
     /// Ends when it has ended by itself, or has closed its stdout and can be asked nothing
     /// any more: then it gets a moment to exit, and none is returned where it runs on.
     pub(super) async fn ended(&self) -> Option<Exit> {
+        let hung_up = async {
+            match &self.bridge {
+                Some(bridge) => bridge.closed().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             exit = self.running.exited() => Some(exit),
-            () = self.bridge.closed() => self.exit().await,
+            () = hung_up => self.exit().await,
         }
     }
 
     /// How it exited, where it did, or does so in a moment.
     pub(super) async fn exit(&self) -> Option<Exit> {
-        timeout(LAST_WORDS, self.running.exited()).await.ok()
+        match timeout(LAST_WORDS, self.running.exited()).await {
+            Ok(exit) => Some(exit),
+            Err(_) if self.running.has_ended() => Some(self.running.exited().await),
+            Err(_) => None,
+        }
     }
 
     /// Ends it, gently first.
     pub(super) async fn stop(self, grace: Duration) -> Stopped {
-        let how = ask_to_end(&*self.running, &self.bridge, grace).await;
+        let reads_stdin = self.door.is_none();
+        if let Some(bridge) = &self.bridge {
+            bridge.close();
+        }
+        let how = ask_to_end(&*self.running, reads_stdin, grace).await;
         self.clear().await;
         how
+    }
+
+    /// What its runtime knows of its end. Asked before what is left of it is cleared away.
+    pub(super) async fn explanation(&self) -> Option<Explanation> {
+        timeout(LAST_WORDS, self.running.explain()).await.ok().flatten()
     }
 
     /// Ends what is left of it and returns the end of what it wrote to stderr.

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofer_model::{
-    EventKind, Failure, PeerInfo, ProcessStatus, ServerId, ServerSpec, Status, StatusChange,
+    EventKind, Failure, PeerInfo, Preparing, ProcessStatus, ServerId, ServerSpec, Status,
+    StatusChange,
 };
 use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::events::EventBus;
+use crate::launch::Facts;
 
 /// One moment of a server's life.
 #[derive(Debug, Clone)]
@@ -25,8 +27,16 @@ pub struct Snapshot {
     pub generation: u64,
     /// Why it is in `error`, or why it last failed while it is being restarted.
     pub failure: Option<Failure>,
+    /// What is being fetched for it before it can start.
+    pub preparing: Option<String>,
     /// Its process, while it has one.
     pub pid: Option<u32>,
+    /// What its runtime told of it, while it has a process.
+    pub facts: Option<Arc<Facts>>,
+    /// The digest of the image that it last ran.
+    pub image_digest: Option<String>,
+    /// Where it speaks MCP over HTTP, where it does.
+    pub mcp_endpoint: Option<String>,
     /// When that process started.
     pub started_at: Option<OffsetDateTime>,
     /// The same moment on the clock that nobody sets.
@@ -53,7 +63,11 @@ impl Snapshot {
             status: Status::Stopped,
             generation: 0,
             failure: None,
+            preparing: None,
             pid: None,
+            facts: None,
+            image_digest: None,
+            mcp_endpoint: None,
             started_at: None,
             started: None,
             restart_count: 0,
@@ -81,7 +95,10 @@ impl Snapshot {
 
     /// Forgets what is true only while there is a process.
     pub(crate) fn without_process(&mut self) {
+        self.preparing = None;
         self.pid = None;
+        self.facts = None;
+        self.mcp_endpoint = None;
         self.started_at = None;
         self.started = None;
         self.peer = None;
@@ -113,6 +130,19 @@ impl Publisher {
         let mut next = Snapshot::clone(&self.current());
         edit(&mut next);
         self.snapshot.send_replace(Arc::new(next));
+    }
+
+    /// Tells how far the preparation is.
+    pub(crate) fn preparing(&self, message: &str) {
+        self.amend(|snapshot| snapshot.preparing = Some(message.to_owned()));
+        let (id, name) = {
+            let current = self.current();
+            (current.id, current.spec.name.to_string())
+        };
+        self.events.publish(|generation| {
+            let (message, at) = (message.to_owned(), OffsetDateTime::now_utc());
+            EventKind::Preparing(Preparing { id, name, message, generation, at })
+        });
     }
 
     /// Moves to `status`; the event goes out after the snapshot, so that whoever hears it

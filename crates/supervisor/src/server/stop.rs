@@ -1,9 +1,8 @@
-//! Asks a server to end: its stdin is closed, then it gets SIGTERM. What is left of it after
-//! that is ended by force, by whoever asked.
+//! Asks a server to end: whoever reads its stdin finds it closed, then it gets SIGTERM. What is
+//! left of it after that is ended by force, by whoever asked.
 
 use std::time::Duration;
 
-use cofer_mcp::Bridge;
 use tokio::time::timeout;
 
 use crate::launch::Running;
@@ -20,10 +19,14 @@ pub(super) enum Stopped {
     ByForce,
 }
 
-/// Returns when the server's own process has ended, or its grace has.
-pub(super) async fn ask_to_end(running: &dyn Running, bridge: &Bridge, grace: Duration) -> Stopped {
-    bridge.close();
-    if timeout(CLOSED_STDIN.min(grace), running.exited()).await.is_ok() {
+/// Returns when the server's own process has ended, or its grace has. `reads_stdin` is whether
+/// it can have noticed that its stdin was closed.
+pub(super) async fn ask_to_end(
+    running: &dyn Running,
+    reads_stdin: bool,
+    grace: Duration,
+) -> Stopped {
+    if reads_stdin && timeout(CLOSED_STDIN.min(grace), running.exited()).await.is_ok() {
         return Stopped::Gently;
     }
     running.terminate();

@@ -1,6 +1,7 @@
 //! `cofer doctor`: looks at this machine as the daemon will find it, and says what is wrong or
 //! missing and why that matters. Changes nothing.
 
+mod containers;
 mod copilot;
 mod daemon;
 mod directory;
@@ -59,8 +60,10 @@ pub(super) async fn run(context: &mut Context) -> Result<(), Failure> {
     checks.extend(directory::check(&context.data_dir));
     checks.extend(daemon::check(&context.client).await);
     checks.push(check_proc());
-    let (programs, copilot) = tokio::join!(programs::check(), copilot::check());
+    let (programs, containers, copilot) =
+        tokio::join!(programs::check(), containers::check(), copilot::check());
     checks.extend(programs);
+    checks.extend(containers);
     checks.push(copilot);
     let broken = checks.iter().filter(|check| check.level == Level::Broken).count();
     if context.out.wants_json() {

@@ -12,15 +12,12 @@ use super::{Check, Level};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The programs, and what they are good for.
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("node", "runs servers written in JavaScript"),
     ("npx", "fetches and runs servers published on npm"),
     ("python3", "runs servers written in Python"),
     ("uvx", "fetches and runs servers published on PyPI"),
     ("git", "keeps the work of environments"),
-    ("podman", "runs servers in containers"),
-    ("runc", "is what Podman starts containers with"),
-    ("runsc", "isolates containers with gVisor"),
 ];
 
 pub(super) async fn check() -> Vec<Check> {

@@ -2,6 +2,7 @@
 
 mod add;
 mod call;
+mod container;
 mod environment;
 mod import;
 mod input;
@@ -14,6 +15,7 @@ mod set;
 mod show;
 mod spec;
 mod switch;
+mod volumes;
 
 use clap::{Args, Subcommand};
 use cofer_model::{ErrorKind, ServerList};
@@ -26,13 +28,13 @@ use crate::output::text;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerCommand {
-    Add(add::AddArgs),
+    Add(Box<add::AddArgs>),
     Import(import::ImportArgs),
     /// List all servers
     #[command(visible_alias = "ls")]
     List,
     Show(show::ShowArgs),
-    Set(set::SetArgs),
+    Set(Box<set::SetArgs>),
     /// Switch a server on and wait until it is connected
     Enable(switch::SwitchArgs),
     /// Switch a server off and stop it
@@ -48,6 +50,7 @@ pub(crate) enum ServerCommand {
     /// List the prompts a server offers
     Prompts(ServerArg),
     Logs(logs::LogsArgs),
+    Volumes(volumes::VolumesArgs),
 }
 
 /// The server that is meant.
@@ -62,7 +65,7 @@ impl ServerCommand {
     /// The server that has to be there already.
     fn server(&self) -> Option<&str> {
         let server = match self {
-            Self::Add(_) | Self::Import(_) | Self::List => return None,
+            Self::Add(_) | Self::Import(_) | Self::List | Self::Volumes(_) => return None,
             Self::Show(args) => &args.server,
             Self::Set(args) => &args.server,
             Self::Enable(args) | Self::Disable(args) | Self::Restart(args) => &args.server,
@@ -88,11 +91,11 @@ pub(crate) async fn run(command: ServerCommand, context: &mut Context) -> Result
 async fn dispatch(command: ServerCommand, context: &mut Context) -> Result<(), Failure> {
     use crate::client::Switch;
     match command {
-        ServerCommand::Add(args) => add::run(args, context).await,
+        ServerCommand::Add(args) => add::run(*args, context).await,
         ServerCommand::Import(args) => import::run(args, context).await,
         ServerCommand::List => list::run(context).await,
         ServerCommand::Show(args) => show::run(args, context).await,
-        ServerCommand::Set(args) => set::run(args, context).await,
+        ServerCommand::Set(args) => set::run(*args, context).await,
         ServerCommand::Enable(args) => switch::run(args, Switch::Enable, context).await,
         ServerCommand::Disable(args) => switch::run(args, Switch::Disable, context).await,
         ServerCommand::Restart(args) => switch::run(args, Switch::Restart, context).await,
@@ -102,6 +105,7 @@ async fn dispatch(command: ServerCommand, context: &mut Context) -> Result<(), F
         ServerCommand::Resources(server) => items::run(server, items::RESOURCES, context).await,
         ServerCommand::Prompts(server) => items::run(server, items::PROMPTS, context).await,
         ServerCommand::Logs(args) => logs::run(args, context).await,
+        ServerCommand::Volumes(args) => volumes::run(args, context).await,
     }
 }
 

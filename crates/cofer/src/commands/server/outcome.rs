@@ -5,15 +5,72 @@ use std::time::Duration;
 
 use cofer_model::{ServerView, Status};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
-use crate::client::Answer;
+use crate::client::{Answer, Client, ClientError};
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::output::{styled, table, text, warn};
+use crate::output::{Progress, styled, table, text, warn};
 
 /// How long to wait for a server whose start timeout is not known here. The daemon answers
 /// earlier: when the server is ready or its own limit has passed.
 pub(super) const PATIENT: Duration = Duration::from_secs(600);
+
+/// How often a server is looked at while it is waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Waits until a server has settled: `work` is the request that leads there and waits for it
+/// as long as the daemon lets it. What is fetched for the server meanwhile is told, and costs
+/// nothing of `limit`.
+pub(super) async fn settled(
+    what: &str,
+    name: &str,
+    client: &Client,
+    limit: Duration,
+    work: impl Future<Output = Result<Answer, ClientError>>,
+) -> Result<Answer, ClientError> {
+    let progress = Progress::new(what);
+    let work = async {
+        let answer = work.await?;
+        let server: ServerView = answer.read()?;
+        if server.preparing.is_none() {
+            return Ok(answer);
+        }
+        until_settled(&server.id.to_string(), client, limit).await
+    };
+    tokio::select! {
+        answer = progress.during(work) => answer,
+        never = watch(name, client, &progress) => never,
+    }
+}
+
+/// Looks at a server until nothing more is to come of it.
+async fn until_settled(id: &str, client: &Client, limit: Duration) -> Result<Answer, ClientError> {
+    let mut deadline = Instant::now() + limit;
+    loop {
+        let answer = client.server(id, false).await?;
+        let server: ServerView = answer.read()?;
+        if server.preparing.is_some() {
+            deadline = Instant::now() + limit;
+        }
+        if server.status.is_settled() || Instant::now() >= deadline {
+            return Ok(answer);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Tells what is fetched for a server. One that cannot be looked at has nothing to tell.
+async fn watch<T>(name: &str, client: &Client, progress: &Progress) -> T {
+    loop {
+        sleep(LOOK).await;
+        let Ok(answer) = client.server(name, false).await else { continue };
+        let Ok(server) = answer.read::<ServerView>() else { continue };
+        if let Some(preparing) = &server.preparing {
+            progress.tell(preparing);
+        }
+    }
+}
 
 /// Shows the server that the daemon answered with.
 pub(super) async fn show(answer: &Answer, context: &mut Context) -> Result<(), Failure> {

@@ -4,16 +4,17 @@ use clap::Args;
 use cofer_model::ServerView;
 use serde_json::{Map, Value};
 
-use super::spec::{SpecFlags, command_fields};
+use super::container::merge;
+use super::spec::SpecFlags;
 use super::{ServerArg, outcome};
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::output::{text, with_progress};
+use crate::output::text;
 
 /// Change a server
 ///
-/// What is not named stays as it is. A server whose command, directory or variables change is
-/// restarted.
+/// What is not named stays as it is. A server whose command, image, directory, variables, limits
+/// or isolation change is restarted.
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
     #[command(flatten)]
@@ -26,7 +27,7 @@ pub(crate) struct SetArgs {
     /// Take a variable away
     #[arg(long, value_name = "KEY")]
     unset_env: Vec<String>,
-    /// Another program and its arguments
+    /// Another program and its arguments; for a container, other arguments
     #[arg(last = true, value_name = "COMMAND [ARGS]")]
     command: Vec<String>,
 }
@@ -34,11 +35,21 @@ pub(crate) struct SetArgs {
 pub(super) async fn run(args: SetArgs, context: &mut Context) -> Result<(), Failure> {
     let name = args.server.name.as_str();
     let mut body = args.flags.fields()?;
-    body.extend(command_fields(&args.command)?);
     if let Some(new) = &args.new_name {
         body.insert("name".to_owned(), Value::from(new.as_str()));
     }
     let before: ServerView = context.client.server(name, true).await?.read()?;
+    if before.image.is_some() && args.flags.container.image.is_none() && !args.command.is_empty() {
+        body.insert("args".to_owned(), Value::from(args.command.as_slice()));
+    } else {
+        body.extend(args.flags.words(&args.command)?);
+    }
+    for (key, current) in [
+        ("resource_limits", serde_json::to_value(&before.resource_limits)),
+        ("openings", serde_json::to_value(&before.openings)),
+    ] {
+        merge(&mut body, key, current.unwrap_or_default());
+    }
     if body.contains_key("environment") || !args.unset_env.is_empty() {
         merge_environment(&mut body, &before, &args.unset_env)?;
     }
@@ -47,7 +58,9 @@ pub(super) async fn run(args: SetArgs, context: &mut Context) -> Result<(), Fail
             .hint("`cofer server set --help` shows what can be changed."));
     }
     let work = context.client.change(name, Value::Object(body).to_string(), Some(outcome::PATIENT));
-    let answer = with_progress(&format!("Changing `{}`…", text::line(name)), work).await?;
+    let what = format!("Changing `{}`…", text::line(name));
+    let limit = outcome::PATIENT;
+    let answer = outcome::settled(&what, name, &context.client, limit, work).await?;
     outcome::show_warnings(&answer)?;
     // A server that is switched off is not started by a change: an error it shows is an old one.
     if before.enabled {

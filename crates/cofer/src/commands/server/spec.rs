@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value};
 
+use super::container::ContainerFlags;
 use super::environment;
 use crate::cli::seconds;
 use crate::failure::Failure;
@@ -41,6 +42,8 @@ pub(super) struct SpecFlags {
     /// What happens when the server ends by itself [default: always]
     #[arg(long, value_name = "POLICY", value_parser = PossibleValuesParser::new(["always", "on-failure", "never"]))]
     restart: Option<String>,
+    #[command(flatten)]
+    pub(super) container: ContainerFlags,
 }
 
 impl SpecFlags {
@@ -53,7 +56,7 @@ impl SpecFlags {
             }
         };
         put("description", self.description.clone().map(Value::from));
-        put("cwd", self.cwd.as_deref().map(absolute).transpose()?.map(Value::from));
+        put("cwd", self.directory()?.map(Value::from));
         put("include_resources", self.include_resources.map(Value::from));
         put("call_timeout_ms", self.call_timeout.map(milliseconds));
         put("start_timeout_ms", self.start_timeout.map(milliseconds));
@@ -63,7 +66,26 @@ impl SpecFlags {
         if !environment.is_empty() {
             put("environment", Some(environment.into_iter().collect()));
         }
+        fields.extend(self.container.fields()?);
         Ok(fields)
+    }
+
+    /// The directory in a container is none of this machine's.
+    fn directory(&self) -> Result<Option<String>, Failure> {
+        match self.cwd.as_deref() {
+            Some(cwd) if self.container.image.is_some() => Ok(Some(cwd.display().to_string())),
+            cwd => cwd.map(absolute).transpose(),
+        }
+    }
+
+    /// The words behind `--`: of a program of this machine, the program and its arguments; of an
+    /// image, what its entry point is given.
+    pub(super) fn words(&self, words: &[String]) -> Result<Map<String, Value>, Failure> {
+        if self.container.image.is_none() {
+            return command_fields(words);
+        }
+        let args = (!words.is_empty()).then(|| ("args".to_owned(), Value::from(words)));
+        Ok(args.into_iter().collect())
     }
 }
 

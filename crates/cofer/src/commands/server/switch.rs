@@ -6,7 +6,7 @@ use super::{ServerArg, outcome};
 use crate::client::Switch;
 use crate::commands::Context;
 use crate::failure::Failure;
-use crate::output::{text, with_progress};
+use crate::output::text;
 
 #[derive(Debug, Args)]
 pub(crate) struct SwitchArgs {
@@ -31,7 +31,10 @@ pub(super) async fn run(
     };
     let work = context.client.switch(name, switch, wait);
     let answer = match wait {
-        Some(_) => with_progress(&format!("{verb} `{}`…", text::line(name)), work).await?,
+        Some(limit) => {
+            let what = format!("{verb} `{}`…", text::line(name));
+            outcome::settled(&what, name, &context.client, limit, work).await?
+        }
         None => work.await?,
     };
     outcome::show(&answer, context).await

@@ -26,10 +26,11 @@ async fn a_server_that_does_not_run_is_not_connected() {
         let refused = call(&server, "echo").await.unwrap_err();
         match refused {
             CallFailure::NotConnected { status } => assert_eq!(status, expected),
-            CallFailure::Call(error) => panic!("{error}"),
+            failure @ (CallFailure::Call(_) | CallFailure::NoMcp) => panic!("{failure}"),
         }
     }
-    assert!(server.handle.usage().is_none() && server.handle.isolation().is_none());
+    assert!(server.handle.usage().await.is_none());
+    assert!(server.handle.isolation().await.is_none());
     let starting = world.add(Script::IsMute);
     let listed = starting.handle.list("tools/list", "tools").await.unwrap_err();
     assert!(matches!(listed, CallFailure::NotConnected { status: Status::Starting }));

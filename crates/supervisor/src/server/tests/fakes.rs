@@ -1,12 +1,12 @@
 //! The driver's neighbours: a launcher of puppets, and a store that only takes notes.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cofer_model::{ActivityEntry, EventKind, Failure, ServerId, ServerSpec, Status};
+use cofer_model::{ActivityEntry, EventKind, Failure, FailureKind, ServerId, ServerSpec, Status};
 use cofer_runtime::{ResolveError, StartError, Streams};
 use tokio::io::duplex;
 use tokio::time::sleep;
@@ -15,8 +15,9 @@ use tokio_util::task::TaskTracker;
 use super::puppet::{Manners, Pipes, Puppet, PuppetWorkload, Script};
 use crate::calls::CallObserver;
 use crate::events::EventBus;
-use crate::launch::{Launched, Launcher};
+use crate::launch::{Launched, Launcher, Tell};
 use crate::server::Recorder;
+use crate::server::failure::not_launched;
 
 /// Launches puppets, and notices when one server has two at a time.
 #[derive(Default)]
@@ -25,7 +26,21 @@ pub(super) struct FakeLauncher {
     runs: Mutex<Vec<Arc<Puppet>>>,
     overlaps: AtomicU32,
     living: TaskTracker,
+    /// Whether what servers run on is away.
+    pub(super) engine_is_away: AtomicBool,
+    /// How often somebody looked whether it is back.
+    pub(super) looks: AtomicU32,
+    /// Whether the image was fetched.
+    pub(super) image_is_here: AtomicBool,
 }
+
+fn failure(kind: FailureKind) -> Failure {
+    let (message, hint) = ("it cannot be".to_owned(), "make it possible".to_owned());
+    Failure { kind, message, hint, exit_code: None, signal: None, stderr: None }
+}
+
+/// How long an image takes to come: longer than any start may take.
+pub(super) const FETCHING: Duration = Duration::from_secs(3600);
 
 impl FakeLauncher {
     /// How a server behaves when it is next launched, and later.
@@ -36,6 +51,14 @@ impl FakeLauncher {
     /// All runs of a server so far.
     pub(super) fn runs(&self, id: ServerId) -> Vec<Arc<Puppet>> {
         self.runs.lock().unwrap().iter().filter(|run| run.id == id).cloned().collect()
+    }
+
+    /// Only containers need the engine.
+    fn engine(&self, spec: &ServerSpec) -> Result<(), Failure> {
+        if spec.image.is_none() || !self.engine_is_away.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(failure(FailureKind::EngineUnavailable))
     }
 
     /// How many runs there were, of all servers.
@@ -51,16 +74,33 @@ impl FakeLauncher {
 
 #[async_trait]
 impl Launcher for FakeLauncher {
-    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, StartError> {
+    async fn available(&self, spec: &ServerSpec) -> Result<(), Failure> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.engine(spec)
+    }
+
+    async fn prepare(&self, spec: &ServerSpec, tell: Tell<'_>) -> Result<(), Failure> {
+        self.engine(spec)?;
+        tell("fetching the image");
+        sleep(FETCHING / 2).await;
+        tell("fetching the image: half of it");
+        sleep(FETCHING / 2).await;
+        self.image_is_here.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure> {
+        self.engine(spec)?;
+        if spec.image.is_some() && !self.image_is_here.load(Ordering::Relaxed) {
+            return Err(failure(FailureKind::ImageMissing));
+        }
         let manners = self.manners.lock().unwrap()[&id];
         match manners.script {
             Script::IsMissing => {
                 let program = spec.command.clone().unwrap();
                 let searched = Vec::new();
-                return Err(StartError::CommandNotFound(ResolveError::NotFound {
-                    program,
-                    searched,
-                }));
+                let missing = ResolveError::NotFound { program, searched };
+                return Err(not_launched(&StartError::CommandNotFound(missing)));
             }
             Script::IsNeverLaunched => std::future::pending().await,
             Script::Serves | Script::Exits { .. } | Script::LeavesChild | Script::IsMute => {}
@@ -78,7 +118,7 @@ impl Launcher for FakeLauncher {
         self.runs.lock().unwrap().push(Arc::clone(&puppet));
         let streams =
             Streams { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr) };
-        Ok(Launched { running: Box::new(PuppetWorkload(puppet)), streams })
+        Ok(Launched { running: Box::new(PuppetWorkload(puppet)), streams, door: None })
     }
 }
 

@@ -4,6 +4,7 @@
 mod booting;
 mod calling;
 mod configuring;
+mod containers;
 mod crashing;
 mod fakes;
 mod model;

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use crate::launch::Running;
+use crate::launch::{Explanation, Facts, Running};
 
 /// How long a server takes to become ready, and to end when it is to: long enough for a test
 /// to see the states between.
@@ -77,6 +77,10 @@ pub(super) struct Puppet {
     asked_to_end: AtomicBool,
     commands: mpsc::UnboundedSender<Command>,
     heard: Mutex<Vec<String>>,
+    /// Its process has ended, and its runtime does not know yet how.
+    pub(super) has_ended: AtomicBool,
+    /// What its runtime will say of its end.
+    pub(super) explanation: Mutex<Option<Explanation>>,
 }
 
 /// The server's ends of its pipes.
@@ -106,6 +110,8 @@ impl Puppet {
             asked_to_end: AtomicBool::new(false),
             commands,
             heard: Mutex::default(),
+            has_ended: AtomicBool::new(false),
+            explanation: Mutex::default(),
         });
         let own = Arc::clone(&puppet);
         let living = async move {
@@ -272,10 +278,23 @@ impl Running for PuppetWorkload {
         self.0.pid
     }
 
+    fn facts(&self) -> Facts {
+        let image = self.0.spec.image.as_ref();
+        Facts {
+            container_id: image.map(|_| format!("container-{}", self.0.pid)),
+            image_digest: image.map(|_| "sha256:puppet".to_owned()),
+            ..Facts::default()
+        }
+    }
+
     async fn exited(&self) -> Exit {
         let mut life = self.0.life.subscribe();
         let life = life.wait_for(|life| life.exit.is_some()).await.map(|life| *life);
         life.unwrap().exit.unwrap()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.has_ended.load(Ordering::Relaxed)
     }
 
     async fn gone(&self) {
@@ -295,11 +314,15 @@ impl Running for PuppetWorkload {
         self.0.life.send_modify(|life| life.killed = true);
     }
 
-    fn usage(&self) -> Option<Usage> {
+    async fn explain(&self) -> Option<Explanation> {
+        self.0.explanation.lock().unwrap().clone()
+    }
+
+    async fn usage(&self) -> Option<Usage> {
         Some(Usage::default())
     }
 
-    fn isolation(&self) -> Value {
+    async fn isolation(&self) -> Value {
         json!({"puppet": true})
     }
 }

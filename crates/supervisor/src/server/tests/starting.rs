@@ -22,8 +22,8 @@ async fn a_server_that_is_added_switched_on_starts_at_once_and_is_ready() {
     assert_eq!(ready.pid, Some(server.run().pid));
     assert!(ready.started_at.is_some() && ready.failure.is_none());
     assert_eq!(ready.peer.as_ref().unwrap().protocol_version, "2025-11-25");
-    assert!(server.handle.usage().is_some());
-    assert_eq!(server.handle.isolation(), Some(json!({"puppet": true})));
+    assert!(server.handle.usage().await.is_some());
+    assert_eq!(server.handle.isolation().await, Some(json!({"puppet": true})));
 }
 
 #[tokio::test(start_paused = true)]

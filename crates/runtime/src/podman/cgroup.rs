@@ -1,0 +1,261 @@
+//! A container's cgroups, of version 1 and 2: what it uses, which limits are in force, and
+//! whether the kernel killed it for memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The directories of one container, by controller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Cgroup {
+    memory: Option<Place>,
+    cpu: Option<Place>,
+    /// Where processor time is counted, which version 1 does elsewhere.
+    cpuacct: Option<Place>,
+    pids: Option<Place>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    path: PathBuf,
+    unified: bool,
+}
+
+impl Place {
+    fn read(&self, old: &str, new: &str) -> Option<String> {
+        let name = if self.unified { new } else { old };
+        fs::read_to_string(self.path.join(name)).ok()
+    }
+
+    fn number(&self, old: &str, new: &str) -> Option<u64> {
+        self.read(old, new)?.trim().parse().ok()
+    }
+}
+
+impl Cgroup {
+    /// The cgroups that `pid` is in; those it shares with this process limit others too and
+    /// are none of its own.
+    pub(crate) fn of(pid: u32) -> Self {
+        let read = |path: String| fs::read_to_string(path).unwrap_or_default();
+        Self::parse(
+            &read(format!("/proc/{pid}/cgroup")),
+            &read("/proc/self/cgroup".to_owned()),
+            &read("/proc/self/mountinfo".to_owned()),
+        )
+    }
+
+    fn parse(its: &str, ours: &str, mounts: &str) -> Self {
+        let find = |controller: &str| {
+            let (path, unified) = path_of(its, controller)?;
+            if Some((path, unified)) == path_of(ours, controller) {
+                return None;
+            }
+            let mount = mount_of(mounts, controller, unified)?;
+            let inside = Path::new(path).strip_prefix(&mount.root).ok()?;
+            Some(Place { path: whole(mount.at.join(inside)), unified })
+        };
+        Self {
+            memory: find("memory"),
+            cpu: find("cpu"),
+            cpuacct: find("cpuacct").or_else(|| find("cpu").filter(|place| place.unified)),
+            pids: find("pids"),
+        }
+    }
+
+    /// Processor time used, in microseconds.
+    pub(crate) fn cpu_micros(&self) -> Option<u64> {
+        let place = self.cpuacct.as_ref()?;
+        if place.unified {
+            return field(&place.read("", "cpu.stat")?, "usage_usec");
+        }
+        Some(place.number("cpuacct.usage", "")? / 1000)
+    }
+
+    /// Memory in use, without what the kernel only keeps because nobody else needs it.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        let place = self.memory.as_ref()?;
+        let used = place.number("memory.usage_in_bytes", "memory.current")?;
+        let stat = place.read("memory.stat", "memory.stat").unwrap_or_default();
+        let name = if place.unified { "inactive_file" } else { "total_inactive_file" };
+        Some(used.saturating_sub(field(&stat, name).unwrap_or(0)))
+    }
+
+    /// Processes and threads.
+    pub(crate) fn pids(&self) -> Option<u64> {
+        self.pids.as_ref()?.number("pids.current", "pids.current")
+    }
+
+    /// How often the kernel killed something in it because its memory was used up.
+    pub(crate) fn oom_kills(&self) -> Option<u64> {
+        let place = self.memory.as_ref()?;
+        field(&place.read("memory.oom_control", "memory.events")?, "oom_kill")
+    }
+
+    /// The limit of memory in force, in bytes.
+    pub(crate) fn memory_limit(&self) -> Option<u64> {
+        let bytes = self.memory.as_ref()?.number("memory.limit_in_bytes", "memory.max")?;
+        // Version 1 has a number near the largest for "none".
+        (bytes < 1 << 60).then_some(bytes)
+    }
+
+    /// The limit of processor time in force, in cores.
+    pub(crate) fn cpu_limit(&self) -> Option<f64> {
+        let place = self.cpu.as_ref()?;
+        let (quota, period) = if place.unified {
+            let text = place.read("", "cpu.max")?;
+            let (quota, period) = text.trim().split_once(' ')?;
+            (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
+        } else {
+            let quota: f64 = place.read("cpu.cfs_quota_us", "")?.trim().parse().ok()?;
+            (quota, place.number("cpu.cfs_period_us", "")? as f64)
+        };
+        (quota > 0.0 && period > 0.0).then(|| quota / period)
+    }
+
+    /// The limit of processes and threads in force.
+    pub(crate) fn pids_limit(&self) -> Option<u64> {
+        self.pids.as_ref()?.number("pids.max", "pids.max")
+    }
+}
+
+/// The path of `controller` in a file such as `/proc/self/cgroup`, and whether it is of version 2.
+fn path_of<'a>(file: &'a str, controller: &str) -> Option<(&'a str, bool)> {
+    let mut unified = None;
+    for line in file.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(names), Some(path)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        if names.split(',').any(|name| name == controller) {
+            return Some((path, false));
+        }
+        if names.is_empty() {
+            unified = Some((path, true));
+        }
+    }
+    // A hierarchy of version 1 for the controller would have been named.
+    let has_old = file.lines().any(|line| line.contains(":memory:") || line.contains(",memory:"));
+    unified.filter(|_| !has_old)
+}
+
+struct Mount {
+    /// The part of the hierarchy that is seen.
+    root: PathBuf,
+    /// Where.
+    at: PathBuf,
+}
+
+/// Where a controller's hierarchy is mounted, from `/proc/self/mountinfo`.
+fn mount_of(mountinfo: &str, controller: &str, unified: bool) -> Option<Mount> {
+    mountinfo.lines().find_map(|line| {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mount: Vec<&str> = mount.split(' ').collect();
+        let mut file_system = file_system.split(' ');
+        let kind = file_system.next()?;
+        let options = file_system.nth(1)?;
+        let is_it = match kind {
+            "cgroup2" => unified,
+            "cgroup" => !unified && options.split(',').any(|option| option == controller),
+            _ => false,
+        };
+        is_it.then_some(())?;
+        Some(Mount { root: (*mount.get(3)?).into(), at: (*mount.get(4)?).into() })
+    })
+}
+
+/// crun puts the container one level below the cgroup that has the limits.
+fn whole(path: PathBuf) -> PathBuf {
+    let is_below = path.file_name().is_some_and(|name| name == "container");
+    let parent = path.parent().map(Path::to_owned);
+    let of_podman = |parent: &PathBuf| {
+        parent.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with("libpod-"))
+    };
+    match parent.filter(of_podman) {
+        Some(parent) if is_below => parent,
+        _ => path,
+    }
+}
+
+/// The number behind `name` in lines of a name and a number.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD_MOUNTS: &str = "\
+30 29 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+31 29 0:27 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n\
+33 29 0:29 /here /sys/fs/cgroup/memory rw,relatime shared:1 - cgroup cgroup rw,memory\n\
+34 29 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn cgroups_of_version_1_are_found_by_controller() {
+        let its = "4:memory:/here/libpod-1\n2:cpuacct:/libpod-1\n1:cpu:/libpod-1\n0::/libpod-1\n";
+        let cgroup = Cgroup::parse(its, "4:memory:/here\n2:cpuacct:/\n1:cpu:/\n0::/\n", OLD_MOUNTS);
+        let place = |path: &str| Some(Place { path: path.into(), unified: false });
+        assert_eq!(cgroup.memory, place("/sys/fs/cgroup/memory/libpod-1"));
+        assert_eq!(cgroup.cpu, place("/sys/fs/cgroup/cpu/libpod-1"));
+        assert_eq!(cgroup.cpuacct, place("/sys/fs/cgroup/cpuacct/libpod-1"));
+        assert_eq!(cgroup.pids, None);
+    }
+
+    #[test]
+    fn cgroups_of_version_2_are_found_whole() {
+        let mounts = "34 29 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        let its = "0::/user.slice/libpod-1.scope/container\n";
+        let cgroup = Cgroup::parse(its, "0::/user.slice\n", mounts);
+        let expected =
+            Some(Place { path: "/sys/fs/cgroup/user.slice/libpod-1.scope".into(), unified: true });
+        for found in [&cgroup.memory, &cgroup.cpu, &cgroup.cpuacct, &cgroup.pids] {
+            assert_eq!(*found, expected);
+        }
+    }
+
+    #[test]
+    fn a_cgroup_that_is_shared_with_us_is_not_its_own() {
+        let same = "4:memory:/here\n1:cpu:/\n";
+        assert_eq!(Cgroup::parse(same, same, OLD_MOUNTS), Cgroup::default());
+        assert_eq!(Cgroup::parse("", "", ""), Cgroup::default());
+    }
+
+    #[test]
+    fn limits_and_kills_are_read_in_both_versions() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        let cgroup = |unified| {
+            let place = Some(Place { path: dir.path().to_owned(), unified });
+            Cgroup {
+                memory: place.clone(),
+                cpu: place.clone(),
+                cpuacct: place.clone(),
+                pids: place,
+            }
+        };
+        write("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        write("cpu.cfs_quota_us", "-1\n");
+        write("cpu.cfs_period_us", "100000\n");
+        write("pids.max", "max\n");
+        write("cpuacct.usage", "5000000\n");
+        let old = cgroup(false);
+        assert_eq!(old.oom_kills(), Some(2));
+        assert_eq!((old.memory_limit(), old.cpu_limit(), old.pids_limit()), (None, None, None));
+        assert_eq!(old.cpu_micros(), Some(5000));
+
+        write("memory.events", "low 0\noom 3\noom_kill 1\noom_group_kill 0\n");
+        write("memory.max", "536870912\n");
+        write("memory.current", "1000\n");
+        write("memory.stat", "anon 1\ninactive_file 400\n");
+        write("cpu.max", "50000 100000\n");
+        write("cpu.stat", "usage_usec 77\n");
+        write("pids.max", "256\n");
+        let new = cgroup(true);
+        assert_eq!(new.oom_kills(), Some(1));
+        assert_eq!(new.memory_limit(), Some(512 << 20));
+        assert_eq!((new.cpu_limit(), new.pids_limit()), (Some(0.5), Some(256)));
+        assert_eq!((new.memory(), new.cpu_micros()), (Some(600), Some(77)));
+    }
+}
