@@ -18,6 +18,7 @@ pub struct DaemonBuilder {
     args: Vec<String>,
     env: Vec<(String, String)>,
     data: Option<PathBuf>,
+    prefix: Vec<String>,
 }
 
 impl DaemonBuilder {
@@ -30,6 +31,13 @@ impl DaemonBuilder {
     /// One more variable of its environment.
     pub fn env(mut self, key: &str, value: impl Into<String>) -> Self {
         self.env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// A command that becomes the daemon: a program with arguments, to which the daemon's own
+    /// are added.
+    pub fn under(mut self, prefix: &[&str]) -> Self {
+        self.prefix = prefix.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -57,7 +65,14 @@ impl DaemonBuilder {
         let home = tempfile::tempdir().expect("a temporary directory can be made");
         // A folder that is not there yet: the daemon makes it, with the right mode.
         let data_dir = self.data.unwrap_or_else(|| home.path().join("data"));
-        let mut command = command(&cofer());
+        let mut command = match self.prefix.split_first() {
+            None => command(&cofer()),
+            Some((program, args)) => {
+                let mut command = command(Path::new(program));
+                command.args(args).arg(cofer());
+                command
+            }
+        };
         command.arg("serve").arg("--listen").arg("127.0.0.1:0").arg("--data-dir").arg(&data_dir);
         command.args(&self.args).env("HOME", home.path()).envs(self.env);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

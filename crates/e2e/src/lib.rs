@@ -6,6 +6,7 @@
 
 mod builder;
 mod client;
+mod containers;
 mod daemon;
 mod events;
 mod http;
@@ -13,10 +14,15 @@ mod order;
 mod peer;
 mod process;
 mod programs;
+mod registry;
 mod wait;
 
 pub use builder::{DaemonBuilder, Refusal};
 pub use client::{McpClient, double};
+pub use containers::{
+    Runtime, container_of, containers_folder, containers_of, image, inspect, podman, try_podman,
+    volumes_of, wait_no_container, with,
+};
 pub use daemon::{Daemon, pid_of};
 pub use events::{Event, Events};
 pub use http::{Answer, tool_params};
@@ -27,4 +33,5 @@ pub use process::{
     signal, wait_gone,
 };
 pub use programs::{Ended, cofer, follow, run, wayward, wayward_path};
+pub use registry::Registry;
 pub use wait::{DEADLINE, eventually, within};

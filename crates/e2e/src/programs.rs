@@ -82,12 +82,22 @@ pub fn follow(
     (child, BufReader::new(stdout).lines())
 }
 
+/// Where programs and Podman's settings for the tests are.
+const KEPT: [&str; 6] = [
+    "PATH",
+    "LANG",
+    "LLVM_PROFILE_FILE",
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINERS_REGISTRIES_CONF",
+];
+
 /// A command that knows nothing of this test's environment but where programs are found.
 #[expect(clippy::disallowed_methods, reason = "the harness starts what it tests")]
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().kill_on_drop(true);
-    for kept in ["PATH", "LANG", "LLVM_PROFILE_FILE"] {
+    for kept in KEPT {
         if let Some(value) = std::env::var_os(kept) {
             command.env(kept, value);
         }

@@ -1,7 +1,10 @@
 //! `wayward` itself, on its own pipes: a fixture that does not do what it says proves nothing.
 
-use cofer_e2e::{Peer, alive, eventually, is_session_leader, kill, pids_in, signal, wait_gone};
+use cofer_e2e::{
+    Peer, alive, eventually, is_session_leader, kill, pids_in, processes_with, signal, wait_gone,
+};
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
@@ -106,4 +109,84 @@ async fn it_ends_as_ordered() {
     let mut peer = Peer::start(&["--crash-after", "1"]);
     peer.ask(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pid"}}"#).await;
     assert_eq!(peer.ended().await, Some(1));
+}
+
+/// The text of a tool's answer.
+async fn tool(peer: &mut Peer, name: &str, arguments: Value) -> (String, bool) {
+    let params = json!({"name": name, "arguments": arguments});
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let answer = peer.ask(&request.to_string()).await;
+    let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
+    (text.to_owned(), answer["result"]["isError"] == true)
+}
+
+#[tokio::test]
+async fn it_tries_what_the_machine_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut peer = Peer::start(&[]);
+    let (path, missing) = (folder.path().join("file"), folder.path().join("no/file"));
+    let wrote = tool(&mut peer, "write", json!({"path": path, "text": "kept"})).await;
+    assert_eq!(wrote, ("written".to_owned(), false));
+    let read = tool(&mut peer, "read", json!({"path": path})).await;
+    assert_eq!(read, ("kept".to_owned(), false));
+    assert!(tool(&mut peer, "read", json!({"path": missing})).await.1);
+    let filled = tool(&mut peer, "fill", json!({"path": path, "n": 3_000_000})).await.0;
+    assert_eq!(filled, r#"{"written":3000000}"#);
+    assert_eq!(path.metadata().unwrap().len(), 3_000_000);
+    let refused = tool(&mut peer, "fill", json!({"path": "/dev/full", "n": 3})).await.0;
+    assert!(refused.contains("error") && refused.contains(r#""written":0"#), "{refused}");
+    let ran = tool(&mut peer, "run", json!({"argv": ["sh", "-c", "echo said; exit 7"]})).await.0;
+    assert_eq!(ran, r#"{"code":7,"output":"said\n"}"#);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = json!({"to": listener.local_addr().unwrap().to_string()});
+    assert_eq!(tool(&mut peer, "connect", to.clone()).await.0, "connected");
+    drop(listener);
+    assert!(tool(&mut peer, "connect", to).await.1);
+}
+
+#[tokio::test]
+async fn its_forks_live_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    let mark = pids.to_str().unwrap();
+    let mut peer = Peer::start(&["--pids-file", mark]);
+    let told = tool(&mut peer, "forks", json!({"n": 3})).await.0;
+    let forks: Vec<u32> =
+        processes_with(mark).into_iter().filter(|pid| *pid != peer.pid()).collect();
+    for pid in &forks {
+        kill(*pid);
+    }
+    wait_gone(&forks).await;
+    assert_eq!(forks.len(), 3);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told, json!({"started": 3, "error": null}));
+}
+
+#[tokio::test]
+async fn over_http_it_keeps_a_session() {
+    for stream in [false, true] {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let number = port.to_string();
+        let flags = ["--http", number.as_str(), "--http-stream"];
+        let _peer = Peer::start(&flags[..if stream { 3 } else { 2 }]);
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let post = |body: &'static str| client.post(&url).body(body);
+        let opened = eventually("it listens", async || post(INITIALIZE).send().await.ok()).await;
+        let session = opened.headers()["mcp-session-id"].clone();
+        let text = opened.text().await.unwrap();
+        assert_eq!(text.starts_with("event: message\ndata: {"), stream, "{text}");
+        assert!(text.contains(r#""name":"wayward""#), "{text}");
+        let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+        assert_eq!(post(ping).send().await.unwrap().status(), 400);
+        let foreign = post(ping).header("mcp-session-id", "another").send().await.unwrap();
+        assert_eq!(foreign.status(), 404);
+        let pong = post(ping).header("mcp-session-id", &session).send().await.unwrap();
+        assert!(pong.text().await.unwrap().contains(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#));
+        let told = post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        let told = told.header("mcp-session-id", &session).send().await.unwrap();
+        assert_eq!(told.status(), 202);
+    }
 }

@@ -1,9 +1,11 @@
 //! `wayward`: a small stdio MCP server that is good by default and misbehaves on order, by
-//! its flags (see `options.rs`) and by its tools (see `tools.rs`).
+//! its flags (see `options.rs`) and by its tools (see `tools.rs` and `machine.rs`).
 //!
 //! It is the other side of every end-to-end test: what a real server does once a month,
 //! this one does when asked.
 
+mod http;
+mod machine;
 mod options;
 mod order;
 mod processes;
@@ -17,7 +19,7 @@ use options::Options;
 use order::Order;
 
 fn main() {
-    let options = match Options::parse(std::env::args().skip(1)) {
+    let options = match Options::parse(flags()) {
         Ok(options) => options,
         Err(message) => {
             say(&message);
@@ -36,12 +38,22 @@ fn main() {
     leave(0);
 }
 
+/// The arguments, then those in `WAYWARD_FLAGS`: an image has its arguments built in.
+fn flags() -> impl Iterator<Item = String> {
+    let more = std::env::var("WAYWARD_FLAGS").unwrap_or_default();
+    let more: Vec<String> = more.split_ascii_whitespace().map(str::to_owned).collect();
+    std::env::args().skip(1).chain(more)
+}
+
 async fn run(options: Options) {
     let order = Order::open(options.order_log.as_deref());
     let options = std::sync::Arc::new(options);
     let work = async {
         begin(&options).await;
-        server::serve(options.clone(), order.clone()).await;
+        match options.http {
+            Some(port) => http::serve(port, options.clone(), order.clone()).await,
+            None => server::serve(options.clone(), order.clone()).await,
+        }
     };
     tokio::select! {
         biased;

@@ -60,6 +60,10 @@ pub(crate) struct Options {
     pub(crate) page: usize,
     /// Every page of a list names itself as the next one.
     pub(crate) endless_pages: bool,
+    /// Speak Streamable HTTP on this port of all addresses instead of stdio.
+    pub(crate) http: Option<u16>,
+    /// Answer over HTTP with a stream of one event instead of plain JSON.
+    pub(crate) http_stream: bool,
     pub(crate) role: Option<Role>,
 }
 
@@ -86,6 +90,8 @@ impl Default for Options {
             resources: 0,
             page: 50,
             endless_pages: false,
+            http: None,
+            http_stream: false,
             role: None,
         }
     }
@@ -128,6 +134,8 @@ impl Options {
             "--resources" => self.resources = number(args)?,
             "--page" => self.page = number(args)?,
             "--endless-pages" => self.endless_pages = true,
+            "--http" => self.http = Some(number(args)?),
+            "--http-stream" => self.http_stream = true,
             "--role-middle" => self.role = Some(Role::Middle),
             "--role-leaf" => self.role = Some(Role::Leaf),
             _ => return Err("no such flag"),

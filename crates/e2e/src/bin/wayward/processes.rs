@@ -1,11 +1,12 @@
 //! Signals and grandchildren: what a server does to the process table.
 
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::options::{Options, Role};
@@ -20,7 +21,9 @@ pub(crate) fn signal_self(number: i32) -> bool {
 
 /// Notes each SIGTERM, then goes as told or stays as ordered.
 pub(crate) async fn answer_sigterm(options: &Options, order: &Order) {
-    if !options.ignore_sigterm && options.order_log.is_none() {
+    // The first process of a container has no default for a signal: unhandled, it does nothing.
+    let first = std::process::id() == 1;
+    if !first && !options.ignore_sigterm && options.order_log.is_none() {
         return std::future::pending().await;
     }
     let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be handled");
@@ -41,10 +44,28 @@ pub(crate) fn spawn_grandchild(options: &Options) -> io::Result<u32> {
     String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)
 }
 
+/// Starts copies of this program that live on, until there are `wanted` or the system refuses.
+pub(crate) fn spawn_many(wanted: u64, options: &Options) -> (u64, Option<io::Error>) {
+    for started in 0..wanted {
+        if let Err(error) = spawn_leaf(options) {
+            return (started, Some(error));
+        }
+    }
+    (wanted, None)
+}
+
+/// Runs a program to its end: its exit code, and all that it wrote.
+pub(crate) fn run(argv: &[String]) -> io::Result<(Option<i32>, String)> {
+    let (program, args) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let output = command(program).args(args).stdin(Stdio::null()).output()?;
+    let text = [output.stdout, output.stderr].concat();
+    Ok((output.status.code(), String::from_utf8_lossy(&text).into_owned()))
+}
+
 /// What a copy of this program does when it is not the server. Never comes back.
 pub(crate) fn play(role: Role, options: &Options) -> ! {
     // Only a process that leads its group already cannot have a session of its own.
-    if setsid().is_err() {
+    if !has_own_session() {
         say("wayward: no session of its own");
     }
     match role {
@@ -58,6 +79,14 @@ pub(crate) fn play(role: Role, options: &Options) -> ! {
         }
         Role::Leaf => live_on(),
     }
+}
+
+/// Makes a session of its own. Not by rustix, which takes it that the answer is a process id:
+/// older sandboxes answer 0.
+#[expect(unsafe_code, reason = "the system call itself")]
+fn has_own_session() -> bool {
+    // SAFETY: it takes nothing and changes only what this process belongs to.
+    unsafe { libc::setsid() >= 0 }
 }
 
 /// Starts the grandchild and waits until it is as deaf as it means to be: a pid that is written
@@ -77,8 +106,14 @@ pub(crate) fn append(path: &Path, pid: u32) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a fixture that misbehaves, not a part of Cofer")]
+fn command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
+}
+
 fn myself(role: Role, options: &Options) -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = command(std::env::current_exe()?);
+    // It is not the server, whatever the environment says of that one.
+    command.env_remove("WAYWARD_FLAGS");
     command.arg(match role {
         Role::Middle => "--role-middle",
         Role::Leaf => "--role-leaf",

@@ -25,6 +25,9 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
 const SIGSTOP: i32 = 19;
 
+/// A PNG of one point.
+const POINT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 /// What all requests share.
 pub(crate) struct Server {
     pub(crate) options: Arc<Options>,
@@ -44,15 +47,7 @@ struct Work {
 
 /// Serves until stdin ends, and then no longer than it was told to.
 pub(crate) async fn serve(options: Arc<Options>, order: Order) {
-    let output = Output { noise: options.noise };
-    let server = Arc::new(Server {
-        options,
-        output,
-        order,
-        in_work: Mutex::default(),
-        most_in_work: AtomicU64::new(0),
-        calls_answered: AtomicU64::new(0),
-    });
+    let server = Arc::new(Server::new(options, order));
     let mut lines = wire::read_lines();
     let mut tasks = JoinSet::new();
     while let Some(line) = lines.recv().await {
@@ -66,6 +61,17 @@ pub(crate) async fn serve(options: Arc<Options>, order: Order) {
 }
 
 impl Server {
+    pub(crate) fn new(options: Arc<Options>, order: Order) -> Self {
+        Self {
+            output: Output { noise: options.noise },
+            options,
+            order,
+            in_work: Mutex::default(),
+            most_in_work: AtomicU64::new(0),
+            calls_answered: AtomicU64::new(0),
+        }
+    }
+
     /// How many requests were in work at the same time, at most.
     pub(crate) fn most_in_work(&self) -> u64 {
         self.most_in_work.load(Ordering::Relaxed)
@@ -82,30 +88,54 @@ impl Server {
         let Some(id) = message.id else {
             return self.notification(&method, message.params.as_deref(), tasks);
         };
-        let label = label(&method, message.params.as_deref());
-        self.order.note(&format!("receive {label}"));
-        let cancelled = Arc::new(Notify::new());
-        self.begin(&id, &label, &cancelled);
+        let (label, call) = self.begin(&id, method, message.params);
         let server = self.clone();
         tasks.spawn(async move {
-            let call = Call { method, params: message.params, cancelled };
-            let reply = server.respond(&call).await;
-            server.end(&id, &label, &reply);
+            let reply = server.finish(&id, &label, &call).await;
+            server.output.answer(&id, &reply);
+            server.after(&label);
         });
     }
 
-    fn begin(&self, id: &RawValue, label: &str, cancelled: &Arc<Notify>) {
-        let mut in_work = self.in_work.lock().expect("no task panics with it");
-        let work = Work { label: label.to_owned(), cancelled: cancelled.clone() };
-        in_work.insert(id.get().to_owned(), work);
-        self.most_in_work.fetch_max(in_work.len() as u64, Ordering::Relaxed);
+    /// A request and its answer where the wire has no order of its own, as over HTTP.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        id: &RawValue,
+        method: String,
+        params: Option<Box<RawValue>>,
+    ) -> Reply {
+        let (label, call) = self.begin(id, method, params);
+        self.finish(id, &label, &call).await
     }
 
-    fn end(&self, id: &RawValue, label: &str, reply: &Reply) {
+    /// Writes a request down as one in work.
+    fn begin(
+        &self,
+        id: &RawValue,
+        method: String,
+        params: Option<Box<RawValue>>,
+    ) -> (String, Call) {
+        let label = label(&method, params.as_deref());
+        self.order.note(&format!("receive {label}"));
+        let cancelled = Arc::new(Notify::new());
+        let mut in_work = self.in_work.lock().expect("no task panics with it");
+        let work = Work { label: label.clone(), cancelled: cancelled.clone() };
+        in_work.insert(id.get().to_owned(), work);
+        self.most_in_work.fetch_max(in_work.len() as u64, Ordering::Relaxed);
+        (label, Call { method, params, cancelled })
+    }
+
+    /// Does what a request asks for.
+    async fn finish(self: &Arc<Self>, id: &RawValue, label: &str, call: &Call) -> Reply {
+        let reply = self.respond(call).await;
         self.in_work.lock().expect("no task panics with it").remove(id.get());
         let how = if matches!(reply, Reply::Silence) { "drop" } else { "answer" };
         self.order.note(&format!("{how} {label}"));
-        self.output.answer(id, reply);
+        reply
+    }
+
+    /// What is to happen once the answer is out.
+    fn after(&self, label: &str) {
         if label.starts_with("tools/call stop") {
             processes::signal_self(SIGSTOP);
         }
@@ -118,7 +148,7 @@ impl Server {
         }
     }
 
-    fn notification(
+    pub(crate) fn notification(
         self: &Arc<Self>,
         method: &str,
         params: Option<&RawValue>,
@@ -168,6 +198,7 @@ impl Server {
             "ping" => Reply::result(&json!({})),
             "tools/list" => self.page("tools", &tools::list(&self.options), call),
             "resources/list" => self.page("resources", &resources(&self.options), call),
+            "resources/read" => read_resource(&self.options, call),
             "prompts/list" => self.page("prompts", &prompts(), call),
             "tools/call" => tools::call(self, call).await,
             // What came goes back: every byte of the params, whatever they hold.
@@ -266,6 +297,24 @@ fn resources(options: &Options) -> Vec<Value> {
             "description": format!("made-up resource {n}"), "mimeType": kinds[n % kinds.len()]})
     };
     (0..options.resources).map(one).collect()
+}
+
+/// The content of a resource: by its type a text, a picture of one point, or bytes.
+fn read_resource(options: &Options, call: &Call) -> Reply {
+    let params = call.parsed();
+    let known = resources(options).into_iter().find(|resource| resource["uri"] == params["uri"]);
+    let Some(resource) = known else {
+        return Reply::error(-32002, "Resource not found");
+    };
+    let mut content = json!({"uri": resource["uri"], "mimeType": resource["mimeType"]});
+    match resource["mimeType"].as_str() {
+        Some("text/markdown") => {
+            content["text"] = format!("# {}\n\nmade up", resource["name"]).into();
+        }
+        Some("image/png") => content["blob"] = POINT.into(),
+        _ => content["blob"] = "AAECAw==".into(),
+    }
+    Reply::result(&json!({"contents": [content]}))
 }
 
 fn prompts() -> Vec<Value> {

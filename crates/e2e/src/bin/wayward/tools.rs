@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::machine;
 use crate::options::Options;
 use crate::processes;
 use crate::server::Server;
 use crate::wire::Reply;
 
 /// Name and description of each tool.
-const TOOLS: [(&str, &str); 22] = [
+const TOOLS: [(&str, &str); 28] = [
     ("echo", "returns its arguments as text, byte for byte"),
     ("env", "returns the variable `name`, or all of them as JSON"),
     ("cwd", "returns the working directory"),
@@ -40,6 +41,12 @@ const TOOLS: [(&str, &str); 22] = [
     ("structured", "returns structured content"),
     ("memory", "holds `n` bytes of memory for as long as it lives"),
     ("burn", "keeps a core busy for `ms`"),
+    ("write", "writes `text` to the file `path`"),
+    ("read", "returns the text of the file `path`"),
+    ("fill", "writes `n` bytes to the file `path` and returns how many it got there"),
+    ("forks", "starts up to `n` processes that live on and returns how many there are"),
+    ("run", "runs `argv` to its end and returns its exit code and what it wrote"),
+    ("connect", "connects to the TCP address `to`"),
 ];
 
 /// One request and what it is to be served with.
@@ -110,6 +117,9 @@ pub(crate) async fn call(server: &Server, call: &Call) -> Reply {
         }
         "crash" | "kill_self" | "stop" | "spawn" | "memory" => {
             process(server, call, &params.name, &arguments).await
+        }
+        "write" | "read" | "fill" | "forks" | "run" | "connect" => {
+            machine::call(&params.name, &arguments, &server.options)
         }
         other => plain(server, other, &arguments),
     }
@@ -230,19 +240,23 @@ fn environment(arguments: &Arguments) -> Reply {
     }
 }
 
-fn text(text: &str) -> Reply {
+pub(crate) fn text(text: &str) -> Reply {
     Reply::result(&json!({"content": [{"type": "text", "text": text}]}))
 }
 
 /// A tool's arguments; what is missing or of another type has the default.
-struct Arguments(Value);
+pub(crate) struct Arguments(pub(crate) Value);
 
 impl Arguments {
-    fn number(&self, key: &str, default: u64) -> u64 {
+    pub(crate) fn number(&self, key: &str, default: u64) -> u64 {
         self.0[key].as_u64().unwrap_or(default)
     }
 
-    fn size(&self, key: &str) -> usize {
+    pub(crate) fn text(&self, key: &str) -> &str {
+        self.0[key].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn size(&self, key: &str) -> usize {
         self.number(key, 1) as usize
     }
 }

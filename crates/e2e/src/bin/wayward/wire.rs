@@ -1,4 +1,4 @@
-//! JSON-RPC on stdin and stdout, with payloads kept as the bytes they came in.
+//! JSON-RPC messages, and how they go over stdin and stdout, with payloads kept as the bytes they came in.
 
 use std::io::{self, BufRead as _, Write as _};
 
@@ -38,6 +38,23 @@ impl Reply {
     pub(crate) fn error(code: i64, message: impl Into<String>) -> Self {
         Self::Error { code, message: message.into(), data: None }
     }
+
+    /// The whole message that answers the request `id`; nothing for silence.
+    pub(crate) fn message(&self, id: &RawValue) -> Option<String> {
+        match self {
+            Self::Silence => None,
+            Self::Result(result) => {
+                Some(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#, id.get(), result.get()))
+            }
+            Self::Error { code, message, data } => {
+                let mut error = json!({"code": code, "message": message});
+                if let Some(data) = data {
+                    error["data"] = data.clone();
+                }
+                Some(format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.get()))
+            }
+        }
+    }
 }
 
 /// Reads lines on a thread of its own; the channel ends with stdin.
@@ -67,20 +84,9 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn answer(self, id: &RawValue, reply: &Reply) {
-        let message = match reply {
-            Reply::Silence => return,
-            Reply::Result(result) => {
-                format!(r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#, id.get(), result.get())
-            }
-            Reply::Error { code, message, data } => {
-                let mut error = json!({"code": code, "message": message});
-                if let Some(data) = data {
-                    error["data"] = data.clone();
-                }
-                format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.get())
-            }
-        };
-        self.send(message);
+        if let Some(message) = reply.message(id) {
+            self.send(message);
+        }
     }
 
     pub(crate) fn notify(self, method: &str, params: &str) {
