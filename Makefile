@@ -10,7 +10,8 @@ help: ## this list
 run: build ## build what is missing and start the daemon; ARGS='--listen 127.0.0.1:9000' is passed on
 	@exec target/release/cofer serve $(ARGS)
 
-build: ## the release binary, target/release/cofer
+build: ## the release binary, target/release/cofer, with the console in it
+	@scripts/build-console
 	cargo build --release -p cofer
 
 test: ## install what the tests need and run them all; ARGS='-E "package(cofer-store)"' goes to nextest

@@ -62,6 +62,17 @@ npm_folder() {
   mark_made_from "$folder" "$source/package.json" "$source/package-lock.json"
 }
 
+# The npm packages that the console is built and tested with, in its own folder, as its lock file says.
+# Not `npm ci`, which refuses a lock file without the parts that are for other kinds of machines; these
+# are not in it where the registry did not have them when it was written.
+console_packages() {
+  is_made_from console/node_modules console/package.json console/package-lock.json && return
+  command -v npm >/dev/null || fail "npm is missing: install Node.js 20 or newer with npm"
+  say "installing the console's npm packages"
+  npm install --no-save --prefix console --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+  mark_made_from console/node_modules console/package.json console/package-lock.json
+}
+
 # python_folder FOLDER REQUIREMENTS: a virtual environment with the packages of that file.
 python_folder() {
   local folder=$1 requirements=$2

@@ -1,77 +1,145 @@
-//! What a browser is shown: one static page that says the daemon runs and how to use it.
-//! It holds no data, wants no token and runs no script.
+//! What a browser is given: the console's files, as they were embedded when the daemon was built.
+//! They hold no data, so that they want no token; the page gets its token from the part of the
+//! link after `#`, which no request carries.
+
+mod negotiation;
+
+use std::future::ready;
 
 use axum::Router;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
-use axum::response::IntoResponse;
+use axum::http::StatusCode;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap,
+    HeaderName, HeaderValue, REFERRER_POLICY, VARY,
+};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 
-const PAGE: &str = include_str!("console/index.html");
-const STYLE: &str = include_str!("console/console.css");
-/// The page may load its own style sheet, and nothing else may happen in it.
-const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+use negotiation::{Encoding, encoding_for, has_version};
 
-/// `/` and the files it needs.
-pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    Router::new()
-        .route("/", get(async || file("text/html; charset=utf-8", PAGE)))
-        .route("/assets/console.css", get(async || file("text/css; charset=utf-8", STYLE)))
+/// What the page may do: run and load what the daemon serves, and nothing else. Text cannot
+/// become script (`require-trusted-types-for`), and no other page may show this one.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+     font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+     trusted-types 'none'",
+);
+/// For a file whose name changes with its content.
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// For a file that keeps its name: the browser asks each time whether it has changed.
+const ASK_FIRST: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// The pages of the console, all of which are its `index.html`; also with more after a `/`.
+const PAGES: [&str; 5] = ["/servers", "/chat", "/activity", "/environments", "/settings"];
+
+static FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
+
+/// A file of the console; its compressed copies are there where it was worth it.
+#[derive(Debug)]
+struct File {
+    path: &'static str,
+    version: &'static str,
+    plain: &'static [u8],
+    brotli: Option<&'static [u8]>,
+    gzip: Option<&'static [u8]>,
 }
 
-fn file(content_type: &'static str, text: &'static str) -> impl IntoResponse {
-    let headers = [
-        (CONTENT_TYPE, content_type),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (REFERRER_POLICY, "no-referrer"),
-    ];
-    (headers, text)
+/// The console's pages and files.
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    let mut routes = Router::new();
+    for file in FILES {
+        let handler = move |headers: HeaderMap| ready(file.answer(&headers));
+        if file.path != "/index.html" {
+            routes = routes.route(file.path, get(handler));
+            continue;
+        }
+        routes = routes.route("/", get(handler));
+        for page in PAGES {
+            let below = format!("{page}/{{*rest}}");
+            routes = routes.route(page, get(handler)).route(&below, get(handler));
+        }
+    }
+    routes
+}
+
+/// Whether a path is the console's, which anyone may look at.
+pub(crate) fn owns(path: &str) -> bool {
+    let below = |page: &str| path.strip_prefix(page).is_some_and(|rest| rest.starts_with('/'));
+    path == "/"
+        || path.starts_with("/assets/")
+        || PAGES.iter().any(|page| path == *page || below(page))
+        || FILES.iter().any(|file| file.path == path && path != "/index.html")
+}
+
+impl File {
+    fn answer(&self, request: &HeaderMap) -> Response {
+        let (encoding, body) = self.in_encoding(encoding_for(request));
+        let version = format!("{}{}", self.version, encoding.map_or("", Encoding::version_suffix));
+        if has_version(request, &version) {
+            return (StatusCode::NOT_MODIFIED, self.headers(encoding, &version)).into_response();
+        }
+        (self.headers(encoding, &version), body).into_response()
+    }
+
+    fn in_encoding(&self, wanted: Option<Encoding>) -> (Option<Encoding>, &'static [u8]) {
+        let copy = match wanted {
+            Some(Encoding::Brotli) => self.brotli,
+            Some(Encoding::Gzip) => self.gzip,
+            None => None,
+        };
+        copy.map_or((None, self.plain), |copy| (wanted, copy))
+    }
+
+    /// Also for an answer without a body: a browser overwrites the headers it has with those.
+    fn headers(&self, encoding: Option<Encoding>, version: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let mut set = |name: HeaderName, value: HeaderValue| headers.insert(name, value).is_some();
+        set(CONTENT_TYPE, HeaderValue::from_static(content_type(self.path)));
+        set(CACHE_CONTROL, if is_hashed(self.path) { FOR_EVER } else { ASK_FIRST });
+        set(VARY, HeaderValue::from_static("Accept-Encoding"));
+        set(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        set(
+            HeaderName::from_static("cross-origin-resource-policy"),
+            HeaderValue::from_static("same-origin"),
+        );
+        if let Ok(version) = HeaderValue::try_from(format!("\"{version}\"")) {
+            set(ETAG, version);
+        }
+        if let Some(encoding) = encoding {
+            set(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+        }
+        if self.path.ends_with(".html") {
+            set(CONTENT_SECURITY_POLICY, POLICY);
+            set(
+                HeaderName::from_static("cross-origin-opener-policy"),
+                HeaderValue::from_static("same-origin"),
+            );
+        }
+        headers
+    }
+}
+
+/// Whether the name holds a hash of the content, as Vite writes it: `index-BkQdnLsC.js`.
+fn is_hashed(path: &str) -> bool {
+    let Some(name) = path.strip_prefix("/assets/") else { return false };
+    let stem = name.split('.').next().unwrap_or(name);
+    stem.len() > 9 && stem.as_bytes().get(stem.len() - 9) == Some(&b'-')
+}
+
+fn content_type(path: &str) -> &'static str {
+    match path.rsplit('.').next().unwrap_or_default() {
+        "html" => "text/html; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" | "webmanifest" => "application/json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "woff2" => "font/woff2",
+        "txt" => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::body::Body;
-    use axum::extract::Request;
-    use http_body_util::BodyExt as _;
-    use std::sync::Arc;
-    use tower::ServiceExt as _;
-
-    async fn get_file(path: &str) -> (u16, axum::http::HeaderMap, String) {
-        let token = crate::token::Token::random().unwrap();
-        let guard = crate::guard::Guard::new("127.0.0.1:8787".parse().unwrap(), token);
-        let routes = crate::api::protect(routes(), Arc::new(guard));
-        let request = Request::get(path).header("host", "localhost:8787");
-        let answer = routes.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-        let (parts, body) = answer.into_parts();
-        let text = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-        (parts.status.as_u16(), parts.headers, text)
-    }
-
-    #[tokio::test]
-    async fn the_page_and_all_it_refers_to_are_there_without_a_token() {
-        let (status, headers, page) = get_file("/").await;
-        assert_eq!(
-            (status, &headers[CONTENT_TYPE]),
-            (200, &"text/html; charset=utf-8".parse().unwrap())
-        );
-        let references: Vec<&str> =
-            page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
-        assert!(!references.is_empty());
-        for reference in references {
-            assert_eq!(get_file(reference).await.0, 200, "{reference}");
-        }
-    }
-
-    #[tokio::test]
-    async fn nothing_on_the_page_can_run() {
-        let (_, headers, page) = get_file("/").await;
-        assert_eq!(headers.get_all(CONTENT_SECURITY_POLICY).iter().count(), 1);
-        let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();
-        assert!(policy.starts_with("default-src 'none'") && !policy.contains("script"), "{policy}");
-        assert!(
-            !page.contains("<script") && !page.contains("style=") && !page.contains(" on"),
-            "{page}"
-        );
-    }
-}
+mod tests;

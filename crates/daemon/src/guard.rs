@@ -20,6 +20,7 @@ use futures_util::future::{Either, MapOk, Ready, ready};
 use tower::{Layer, Service};
 
 use crate::api::error::ApiError;
+use crate::console;
 use crate::token::Token;
 
 /// What is set on every answer that does not set it itself.
@@ -114,8 +115,7 @@ impl Guard {
 
 /// Where anyone may look: the sign of life, and the console's files, which hold no data.
 fn is_open(method: &Method, path: &str) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
-        && (path == "/healthz" || path == "/" || path.starts_with("/assets/"))
+    matches!(*method, Method::GET | Method::HEAD) && (path == "/healthz" || console::owns(path))
 }
 
 struct Repeated;
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn everything_but_the_sign_of_life_and_the_consoles_files_wants_the_token() {
         let guard = guard("127.0.0.1:8787");
-        for path in ["/healthz", "/", "/assets/console.css"] {
+        for path in ["/healthz", "/", "/assets/console.css", "/servers/x/tools", "/settings"] {
             assert_eq!(check(&guard, path, &[LOCAL]), 200, "{path}");
             assert_eq!(check_method(&guard, &Method::POST, path, &[LOCAL]), 401, "{path}");
         }

@@ -21,6 +21,7 @@ mod run;
 mod telemetry;
 mod token;
 mod validate;
+mod validate_container;
 mod view;
 
 pub use api::openapi;

@@ -1,40 +1,48 @@
 //! The server object: what was asked for, from the store, beside what is true, from the
-//! supervisor.
+//! supervisor and measured on the system.
 
 use std::collections::BTreeMap;
 
-use cofer_model::{Health, MASK, ServerSpec, ServerView};
+use cofer_model::{Health, MASK, ServerSpec, ServerView, Status, Usage};
 use cofer_store::ServerRecord;
 use cofer_supervisor::{ServerHandle, Snapshot};
+use serde_json::Value;
 
 use crate::validate::warnings_of;
 
-/// How much of a server is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Detail {
-    /// The values of its environment, in plain text.
-    pub(crate) reveal: bool,
-    /// What it uses and what isolation is in force: read from the system, hence not for lists.
-    pub(crate) measure: bool,
+/// What of a server is read from the system, hence not for lists.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Measured {
+    /// What it uses.
+    usage: Option<Usage>,
+    /// What isolation is in force.
+    isolation: Option<Value>,
 }
 
-/// Puts the object together. Reads `/proc` where `detail.measure` is asked for.
+/// Measures a server. Reads `/proc` with blocking calls.
+pub(crate) async fn measure(handle: &ServerHandle) -> Measured {
+    Measured { usage: handle.usage().await, isolation: handle.isolation().await }
+}
+
+/// Puts the object together. `reveal` shows the values of its environment.
 pub(crate) fn server_view(
     record: ServerRecord,
     handle: &ServerHandle,
-    detail: Detail,
+    reveal: bool,
+    measured: Measured,
 ) -> ServerView {
     let snapshot = handle.snapshot();
     let ServerRecord { id, spec, created_at, updated_at, .. } = record;
     let kind = spec.kind();
     let warnings = warnings(&spec, &snapshot, handle.noise_lines());
     let peer = snapshot.peer.as_deref();
+    let facts = handle.facts().unwrap_or_default();
     let health = if snapshot.health_reasons.is_empty() { Health::Ok } else { Health::Warning };
     ServerView {
         id,
         name: spec.name.to_string(),
         kind,
-        environment: environment(&spec, detail.reveal),
+        environment: environment(&spec, reveal),
         description: spec.description,
         command: spec.command,
         args: spec.args,
@@ -43,6 +51,7 @@ pub(crate) fn server_view(
         url: spec.url,
         stdio_bridge: spec.stdio_bridge,
         ports: spec.ports,
+        http_path: spec.http_path,
         volumes: spec.volumes,
         resource_limits: spec.resource_limits,
         restart_policy: spec.restart_policy,
@@ -56,12 +65,17 @@ pub(crate) fn server_view(
         sharing: spec.sharing,
         network: spec.network,
         require: spec.require,
+        user: spec.user,
+        openings: spec.openings,
         status: snapshot.status,
         process_status: snapshot.process_status(),
         error: snapshot.failure.clone(),
         pid: snapshot.pid,
-        container_id: None,
-        endpoints: Vec::new(),
+        container_id: facts.container_id,
+        image_digest: facts.image_digest.or_else(|| snapshot.image_digest.clone()),
+        preparing: snapshot.preparing.clone(),
+        endpoints: facts.endpoints,
+        mcp_endpoint: snapshot.mcp_endpoint.clone(),
         started_at: snapshot.started_at,
         uptime_seconds: snapshot.uptime().map(|uptime| uptime.as_secs_f64()),
         restart_count: snapshot.restart_count,
@@ -69,8 +83,8 @@ pub(crate) fn server_view(
         next_restart_at: snapshot.next_restart_at,
         health,
         health_reasons: snapshot.health_reasons.clone(),
-        usage: detail.measure.then(|| handle.usage()).flatten(),
-        isolation: detail.measure.then(|| handle.isolation()).flatten(),
+        usage: measured.usage,
+        isolation: measured.isolation,
         capabilities: peer.map(|peer| peer.capabilities.clone()),
         server_info: peer.map(|peer| peer.server_info.clone()),
         protocol_version: peer.map(|peer| peer.protocol_version.clone()),
@@ -87,6 +101,8 @@ fn environment(spec: &ServerSpec, reveal: bool) -> BTreeMap<String, String> {
 
 fn warnings(spec: &ServerSpec, snapshot: &Snapshot, noise_lines: u64) -> Vec<String> {
     let mut warnings = warnings_of(spec);
+    warnings.extend(snapshot.facts.iter().flat_map(|facts| facts.warnings.clone()));
+    warnings.extend(no_mcp(snapshot));
     warnings.extend(snapshot.notice.clone());
     if noise_lines > 0 {
         warnings.push(format!(
@@ -94,4 +110,14 @@ fn warnings(spec: &ServerSpec, snapshot: &Snapshot, noise_lines: u64) -> Vec<Str
         ));
     }
     warnings
+}
+
+/// A port that is open says nothing of what is spoken there.
+fn no_mcp(snapshot: &Snapshot) -> Option<String> {
+    let answers = matches!(snapshot.status, Status::Ready | Status::Unresponsive);
+    (answers && snapshot.peer.is_none()).then(|| {
+        "its port is open, and no MCP over Streamable HTTP was found there at `/mcp` or `/`: it is \
+         reached at its endpoints, and not through Cofer; `http_path` says where it speaks MCP"
+            .to_owned()
+    })
 }

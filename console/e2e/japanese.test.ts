@@ -1,0 +1,188 @@
+// The console in Japanese, and Japanese in the console.
+import type { Locator, Page } from "playwright-core";
+import { composeInto } from "./support/ime";
+import { EVERYTHING, WAYWARD } from "./support/places";
+import { named } from "./support/screen";
+import { expect, test, until } from "./support/test";
+
+const rowOf = (page: Page, name: string) =>
+  page.getByRole("row").filter({ has: page.getByRole("rowheader", named(name)) });
+
+test("the list and its dialogs have their Japanese names", async ({ daemon, open }) => {
+  await daemon.wayward("つながる");
+  await daemon.wayward("止まる", [], { enabled: false });
+  await daemon.wayward("壊れる", ["--exit-at-start", "6"]);
+  await daemon.wayward("待つ", ["--hang-at-start"], { enabled: false });
+  const page = await open("/", { lang: "ja" });
+  await page.getByRole("heading", { level: 1, ...named("サーバー") }).waitFor();
+  expect(await page.locator("html").getAttribute("lang")).toBe("ja");
+  const main = page.getByRole("navigation", named("メイン"));
+  for (const place of ["サーバー", "アクティビティ", "設定"]) await main.getByRole("link", named(place)).waitFor();
+  for (const choice of ["言語", "テーマ"]) await page.getByRole("combobox", named(choice)).waitFor();
+  await page.getByRole("searchbox", named("サーバーを検索")).waitFor();
+  await page.getByRole("table", named("サーバー")).waitFor();
+  for (const [name, word] of [
+    ["つながる", "接続済み"],
+    ["止まる", "停止"],
+    ["壊れる", "エラー"],
+  ] as const) {
+    await rowOf(page, name).getByRole("cell", named(word)).waitFor();
+  }
+  await page.getByRole("switch", named("待つ を有効化")).click();
+  await rowOf(page, "待つ").getByRole("cell", named("起動中…")).waitFor();
+  await page.getByRole("progressbar", named("待つ を起動中")).waitFor();
+  await until(() => page.getByRole("status", named("サーバーイベント")).textContent()).toContain("待つ: 起動中…");
+  await page.getByRole("switch", named("待つ を有効化")).click();
+  for (let n = 0; n < 3; n++) await daemon.call("つながる", "echo", {});
+  await page.getByRole("img", { name: /^つながる のレイテンシ/ }).waitFor();
+  await page.getByRole("button", named("壊れる のエラーを表示")).click();
+  const details = page.getByRole("region", named("壊れる のエラー詳細"));
+  await details.getByText("wayward: cannot start, exiting with 6").waitFor();
+  await details.getByRole("button", named("再試行")).waitFor();
+  await page.getByRole("button", named("止まる を削除")).click();
+  const question = page.getByRole("alertdialog", named("止まる を削除しますか？"));
+  await question.getByRole("button", named("キャンセル")).click();
+  await page.getByRole("button", named("止まる を削除")).click();
+  await question.getByRole("button", named("削除")).click();
+  await rowOf(page, "止まる").waitFor({ state: "detached" });
+  await page.getByRole("button", named("つながる を編集")).waitFor();
+});
+
+test("the form has its Japanese names and messages", async ({ daemon, open }) => {
+  await daemon.wayward("既存", [], { enabled: false });
+  const page = await open("/", { lang: "ja" });
+  await page.getByRole("button", named("サーバーを追加")).click();
+  const form = page.getByRole("dialog", named("サーバーを追加"));
+  for (const tab of ["フォーム", "JSON を貼り付け", "テンプレート"]) await form.getByRole("tab", named(tab)).waitFor();
+  for (const field of ["名前", "コマンド", "引数（1 行に 1 つ）", "説明"])
+    await form.getByRole("textbox", named(field)).waitFor();
+  await form.getByRole("button", named("保存")).click();
+  await form.getByText("名前は必須です").waitFor();
+  await form.getByText("コマンドは必須です").waitFor();
+  await form.getByRole("textbox", named("名前")).fill("既存");
+  await form.getByText("「既存」という名前のサーバーは既に存在します").waitFor();
+  await form.getByRole("textbox", named("コマンド")).fill("存在しない");
+  await form.getByText("コマンド「存在しない」が PATH に見つかりません").waitFor();
+  const environment = form.getByRole("group", named("環境変数"));
+  await environment.getByRole("button", named("変数を追加")).click();
+  await environment.getByLabel("変数 1 の名前", { exact: true }).fill("API_KEY");
+  await environment.getByLabel("変数 1 の値", { exact: true }).fill("sk-0123456789abcdefghij");
+  await environment.getByRole("button", named("変数 1 の値を表示")).click();
+  await form.getByRole("note", named("平文シークレットの警告")).waitFor();
+  await form.getByRole("checkbox", named("リソースをツールとして含める")).check();
+  await form.getByRole("note", named("コンテキストサイズの警告")).waitFor();
+  await form.getByRole("checkbox", named("有効")).waitFor();
+  await environment.getByRole("button", named("変数 1 を削除")).click();
+  await form.getByRole("tab", named("JSON を貼り付け")).click();
+  await form
+    .getByRole("textbox", named("mcpServers JSON"))
+    .fill(JSON.stringify({ mcpServers: { 輸入: { command: WAYWARD } } }));
+  await form.getByRole("button", named("インポートを確認")).click();
+  await form.getByRole("table", named("インポートするサーバー")).getByRole("rowheader", named("輸入")).waitFor();
+  await form.getByRole("button", named("1 件をインポート")).click();
+  await until(async () => (await daemon.servers()).map((server) => server.name)).toContain("輸入");
+});
+
+test("a server's page has its Japanese names", async ({ daemon, open }) => {
+  await daemon.wayward("詳細", ["--resources", "3"]);
+  const page = await open("/servers/%E8%A9%B3%E7%B4%B0/tools", { lang: "ja" });
+  await page.getByRole("heading", { level: 1, ...named("詳細") }).waitFor();
+  const tabs = page.getByRole("tablist", named("サーバーのセクション"));
+  const { total } = await daemon.ask("GET", `/mcp/servers/${encodeURIComponent("詳細")}/tools`);
+  for (const tab of [/^概要/, new RegExp(`^ツール ?${total}$`), /^リソース ?3/, /^プロンプト/, /^ログ/, /^設定/])
+    await tabs.getByRole("tab", { name: tab }).waitFor();
+  await page.getByRole("searchbox", named("ツールを検索")).waitFor();
+  await page
+    .getByRole("status")
+    .filter({ hasText: new RegExp(`^${total} 件中 ${total} 件のツール$`) })
+    .waitFor();
+  await page.getByRole("button", named("echo のスキーマを表示")).click();
+  await page.getByRole("region", named("echo の入力スキーマ")).waitFor();
+  await page.getByRole("button", named("echo を実行")).click();
+  const dialog = page.getByRole("dialog", named("echo を実行"));
+  await dialog.getByRole("button", named("実行")).click();
+  await dialog.getByRole("region", named("結果")).waitFor();
+  await page.keyboard.press("Escape");
+  await tabs.getByRole("tab", { name: /^リソース/ }).click();
+  await page.getByRole("searchbox", named("リソースを検索")).waitFor();
+  const filter = page.getByRole("group", named("MIME フィルター"));
+  for (const kind of ["すべて", "テキスト", "画像", "その他"])
+    await filter.getByRole("radio", named(kind)).waitFor({ state: "attached" });
+  await page
+    .getByRole("status")
+    .filter({ hasText: /^3 件中 3 件のリソース$/ })
+    .waitFor();
+  await tabs.getByRole("tab", { name: /^ログ/ }).click();
+  await page.getByRole("log", named("サーバーログ")).waitFor();
+});
+
+test("every field of the list and the form takes a composition, and its Enter does nothing else", async ({
+  daemon,
+  open,
+}) => {
+  await daemon.wayward("日本語サーバー", [], { enabled: false });
+  const page = await open("/");
+  const takes = async (field: Locator, text = "日本語入力") => expect(await composeInto(page, field, text)).toBe(text);
+  await takes(page.getByRole("searchbox", named("Search servers")), "日本語サーバー");
+  await rowOf(page, "日本語サーバー").waitFor();
+  await page.getByRole("button", named("Add server")).click();
+  const form = page.getByRole("dialog", named("Add server"));
+  await takes(form.getByRole("textbox", named("Name")), "変換した名前");
+  await takes(form.getByRole("textbox", named("Command")), "コマンド");
+  await takes(form.getByRole("textbox", named("Description")), "説明文です。");
+  await takes(form.getByRole("textbox", named("Arguments (one per line)")), "引数の行");
+  await form.getByRole("button", named("Add variable")).click();
+  await takes(form.getByLabel("Variable 1 name", { exact: true }), "変数名");
+  await form.getByRole("button", named("Show variable 1 value")).click();
+  await takes(form.getByLabel("Variable 1 value", { exact: true }), "値");
+  await form.getByText("More options").click();
+  await takes(form.getByRole("textbox", named("Working directory")), "場所");
+  for (const number of ["Call timeout (ms)", "Requests at once", "CPU (cores)", "Memory"])
+    await takes(form.getByLabel(number, { exact: true }), "数");
+  await form.getByText("Container image", { exact: true }).click();
+  await takes(form.getByRole("textbox", named("Image")), "画像");
+  await takes(form.getByRole("textbox", named("Volumes (one path per line)")), "/データ");
+  await form.getByText("Remote URL", { exact: true }).click();
+  await takes(form.getByRole("textbox", named("URL")), "住所");
+  await form.getByRole("tab", named("Paste JSON")).click();
+  await takes(form.getByRole("textbox", named("mcpServers JSON")), "貼り付け");
+  // No Enter of all these saved or closed anything.
+  expect(await form.isVisible()).toBe(true);
+  expect(await form.getByRole("alert").count()).toBe(0);
+  expect((await daemon.servers()).map((server) => server.name)).toEqual(["日本語サーバー"]);
+});
+
+test("every field of a server's page takes a composition, and its Enter does nothing else", async ({
+  daemon,
+  open,
+}) => {
+  await daemon.register({ name: "every", command: EVERYTHING, args: [] });
+  const page = await open("/servers/every/tools");
+  const takes = async (field: Locator, text = "日本語入力") => expect(await composeInto(page, field, text)).toBe(text);
+  await takes(page.getByRole("searchbox", named("Search tools")));
+  await page.getByRole("searchbox", named("Search tools")).fill("");
+  await page.getByRole("button", named("Run echo")).click();
+  const dialog = page.getByRole("dialog", named("Run echo"));
+  let calls = 0;
+  page.on("request", (request) => (calls += request.url().endsWith("/call") ? 1 : 0));
+  await takes(dialog.getByRole("textbox", named("message")), "変換中の文");
+  await dialog.getByRole("tab", named("JSON")).click();
+  await takes(dialog.getByRole("textbox", named("Arguments as JSON")));
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("tab", { name: /^Resources/ }).click();
+  await takes(page.getByRole("searchbox", named("Search resources")));
+  await page.getByRole("tab", { name: /^Prompts/ }).click();
+  await page.getByRole("searchbox", named("Search prompts")).fill("");
+  await takes(page.getByRole("textbox", named("city")), "東京");
+  expect(calls).toBe(0);
+  await page.getByRole("tab", { name: /^Logs/ }).click();
+  await takes(page.getByRole("searchbox", named("Search the log")));
+  await page.getByRole("tab", { name: /^Settings/ }).click();
+  await takes(page.getByRole("main").getByRole("textbox", named("Name")), "別の名前");
+  await page.getByRole("button", named("Discard changes")).click();
+  await page.goto("/activity");
+  await daemon.call("every", "echo", { message: "x" });
+  await takes(page.getByRole("searchbox", named("Search calls")));
+  expect((await daemon.servers()).map((server) => server.name)).toEqual(["every"]);
+});

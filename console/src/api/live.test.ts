@@ -1,0 +1,57 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { serverView } from "../test/server";
+import { lastChange, statusChanged } from "./live";
+import { noteHeard, noteWanted, overlaid } from "./overlay";
+import { queryClient, serversQuery } from "./queries";
+import type { StatusChange } from "./schema";
+
+const change = (part: Partial<StatusChange>): StatusChange => ({
+  id: "a",
+  name: "a",
+  status: "ready",
+  previous_status: "starting",
+  generation: 1,
+  at: "2026-01-01T00:00:00Z",
+  ...part,
+});
+
+beforeEach(() => {
+  vi.spyOn(queryClient, "invalidateQueries").mockResolvedValue();
+  queryClient.setQueryData(serversQuery.queryKey, [
+    serverView({ name: "a", status: "starting" }),
+    serverView({ name: "b", status: "stopped" }),
+  ]);
+});
+
+const statuses = () => queryClient.getQueryData(serversQuery.queryKey)?.map(({ status }) => status);
+
+test("an event changes its server at once, and no other", () => {
+  // covers: MGR-27, MGR-29
+  statusChanged(change({}));
+  expect(statuses()).toEqual(["ready", "stopped"]);
+  expect(lastChange.get()?.name).toBe("a");
+});
+
+test("a failure comes with its reason", () => {
+  // covers: MGR-14
+  const error = { kind: "exited_early", message: "it exited", hint: "", stderr: "boom" } as const;
+  statusChanged(change({ status: "error", error }));
+  const [server] = queryClient.getQueryData(serversQuery.queryKey)!;
+  expect(server).toMatchObject({ status: "error", error });
+});
+
+test("an answer that was asked for before an event does not undo it", () => {
+  const askedAt = performance.now() - 1;
+  noteHeard("c", "ready", null);
+  const old = serverView({ name: "c", status: "starting" });
+  expect(overlaid(old, askedAt).status).toBe("ready");
+  expect(overlaid(old, performance.now() + 1).status).toBe("starting");
+});
+
+test("what a switch asked for is shown until the daemon has answered", () => {
+  const server = serverView({ name: "d", status: "stopped", enabled: false });
+  noteWanted("d", { status: "starting", enabled: true });
+  expect(overlaid(server, performance.now())).toMatchObject({ status: "starting", enabled: true });
+  noteWanted("d", null);
+  expect(overlaid(server, performance.now())).toMatchObject({ status: "stopped", enabled: false });
+});

@@ -1,0 +1,517 @@
+// The nouns of the daemon's API. Made by `npm run types` from openapi/cofer.json; not to be edited.
+
+/** One recent call. */
+export type ActivityEntry = {
+  /** The call. */
+  call_id: string;
+  /** How long it took. */
+  duration_ms: number;
+  /** The failure's message, where it failed. */
+  error?: string | null;
+  /** The JSON-RPC method. */
+  method: string;
+  /** How it ended. */
+  outcome: Outcome;
+  /** Bytes of the request's params. */
+  request_bytes: number;
+  /** Bytes of the answer. */
+  response_bytes: number;
+  /** Its name at that time. */
+  server: string;
+  /** The server. */
+  server_id: ServerId;
+  /** Where the time went. */
+  stages: Stages;
+  /** When it began. */
+  started_at: string;
+  /** The tool, for `tools/call`. */
+  tool?: string | null;
+};
+
+/** Recent calls, newest first. */
+export type ActivityPage = {
+  /** Newest first. */
+  calls: (ActivityEntry)[];
+};
+
+/** What a call asks for. */
+export type CallBody = {
+  /** The JSON-RPC method, such as `tools/call`. */
+  method: string;
+  /** Its params: an object or an array, passed on as they are. */
+  params?: Record<string, unknown> | null;
+  /** How long the server may be silent; the server's `call_timeout_ms` where it is missing. */
+  timeout_ms?: number | null;
+};
+
+/** What a call gives back. */
+export type CallResult = {
+  /** The JSON-RPC result, as the server sent it. */
+  result: unknown;
+};
+
+/** What every failed HTTP request is answered with. */
+export type ErrorBody = {
+  /** The failure. */
+  error: ErrorDetail;
+};
+
+/** One failure, for programs and for people. */
+export type ErrorDetail = {
+  /** More, by kind. */
+  details?: unknown;
+  /** What to do next. */
+  hint?: string | null;
+  /** The sort of failure. */
+  kind: ErrorKind;
+  /** What was attempted and why it failed. */
+  message: string;
+  /** Stands in the daemon's log beside the same failure. */
+  trace_id: string;
+};
+
+/** The sorts of failure an HTTP answer names. */
+export type ErrorKind = "invalid_request" | "conflict" | "not_connected" | "not_found" | "mcp_error" | "timeout" | "too_large" | "overloaded" | "unauthorized" | "forbidden" | "method_not_allowed" | "store_unavailable" | "engine_unavailable" | "internal";
+
+/** Why a server is in `error`, for people: what happened, what to do, and the evidence. */
+export type Failure = {
+  /** The exit code, where it exited. */
+  exit_code?: number | null;
+  /** What to do about it. */
+  hint: string;
+  /** The sort of failure. */
+  kind: FailureKind;
+  /** What happened. */
+  message: string;
+  /** The signal that ended it, where one did. */
+  signal?: number | null;
+  /** The end of what it wrote to stderr. */
+  stderr?: string | null;
+};
+
+/** Why a server is in `error`, in words a program can match. */
+export type FailureKind = "command_not_found" | "spawn_failed" | "exited_early" | "start_timeout" | "handshake_failed" | "crashed" | "out_of_memory" | "engine_unavailable" | "disk_full" | "image_missing" | "image_not_found" | "login_required" | "image_pull_failed" | "isolation_unavailable" | "port_in_use" | "container_failed" | "internal";
+
+/** One thing that is wrong with a field, or worth a warning. */
+export type FieldError = {
+  /** The field, with a path into it where it has parts: `environment.API_KEY`. */
+  field: string;
+  /** What is wrong with it. */
+  message: string;
+};
+
+/** How well a server does; the reasons stand beside it. */
+export type Health = "ok" | "warning";
+
+/** How often an idle server is asked for a sign of life, and how long it may take to give one. */
+export type HeartbeatSpec = {
+  /** Milliseconds of silence after which a heartbeat is sent; 0 switches heartbeats off. */
+  interval_ms?: number;
+  /** Milliseconds after which an unanswered heartbeat makes the server `unresponsive`. */
+  timeout_ms?: number;
+};
+
+/** A path of this machine in a container. */
+export type HostMount = {
+  /** The path in the container. */
+  container: string;
+  /** The path on this machine. */
+  host: string;
+  /** Whether it may be written to. */
+  writable?: boolean;
+};
+
+/** Whether a server of an import is registered now. */
+export type ImportStatus = "imported" | "skipped" | "failed";
+
+/** What became of an import. */
+export type Imported = {
+  /** One for each server of the configuration, in its order. */
+  servers: (ImportedServer)[];
+};
+
+/** What became of one server of an import. */
+export type ImportedServer = {
+  /** Its name. */
+  name: string;
+  /** Why not. */
+  reason?: string | null;
+  server?: ServerView | null;
+  /** Whether it is registered now. */
+  status: ImportStatus;
+  /** What a person should look at. */
+  warnings: (string)[];
+};
+
+/** Which sort of runtime carries a server; follows from which of `command`, `image`, `url` is given. */
+export type Kind = "process" | "container" | "remote";
+
+/** What a server may use at most, as written by the person who registered it. */
+export type Limits = {
+  /** Cores, such as `"0.5"`. */
+  cpu?: string;
+  /** Bytes of writable storage, such as `"1G"`. */
+  disk?: string;
+  /** Bytes of memory, such as `"512M"`. */
+  memory?: string;
+  /** Processes and threads. */
+  pids?: number;
+};
+
+/** One line of a server's log. */
+export type LogEntry = {
+  /** When. */
+  at: string;
+  /** What, without the line's end. */
+  line: string;
+  /** Counts the lines of this server's log; for following it without gaps. */
+  seq: number;
+  /** Where from. */
+  stream: LogStream;
+};
+
+/** The end of a server's log. */
+export type LogPage = {
+  /** Oldest first. */
+  lines: (LogEntry)[];
+};
+
+/** Where a log line comes from. */
+export type LogStream = "stderr" | "stdout" | "lifecycle";
+
+/** What a container may reach. */
+export type Network = "egress" | "none" | "host";
+
+/** See the module. */
+export type Openings = {
+  /** Whether it may use every system call, without the engine's seccomp profile. */
+  all_system_calls?: boolean;
+  /** Capabilities that are not dropped, such as `NET_BIND_SERVICE`. */
+  capabilities?: (string)[];
+  /** Directories and files of this machine that it sees. */
+  mounts?: (HostMount)[];
+  /** Whether its processes may gain privileges, as by a setuid program. */
+  new_privileges?: boolean;
+  /** Whether it may write to its root file system and not only to `/tmp` and its volumes. */
+  writable_root?: boolean;
+};
+
+/** How a call ended. */
+export type Outcome = "ok" | "tool_error" | "mcp_error" | "timeout" | "cancelled" | "overloaded" | "disconnected" | "too_large";
+
+/** A container's port and the host's; host 0 lets the system choose. */
+export type PortMapping = {
+  /** The address of this machine on which it is published; loopback where none is given, so that nobody else reaches it. */
+  address?: string | null;
+  /** The port inside the container. */
+  container: number;
+  /** The port on this machine, 0 for any free one. */
+  host?: number;
+};
+
+/** `mcpServerPreparing`: how far an image is, while its server is `starting` and its start timeout does not run yet. */
+export type Preparing = {
+  /** When. */
+  at: string;
+  /** The event's place in the order of all events. */
+  generation: number;
+  /** The server. */
+  id: ServerId;
+  /** What is being done, in words. */
+  message: string;
+  /** Its name at that time. */
+  name: string;
+};
+
+/** Whether something of the server runs: HST-4.1's coarser word. */
+export type ProcessStatus = "running" | "stopped" | "restarting";
+
+/** Who isolates the server. */
+export type Provider = "gvisor" | "podman" | "process";
+
+/** Isolation without which a server must not start. */
+export type Requirement = "gvisor";
+
+/** What to do when a server that had been ready ends by itself. */
+export type RestartPolicy = "always" | "on-failure" | "never";
+
+/** The identifier given to a server when it is registered. */
+export type ServerId = string;
+
+/** All servers. */
+export type ServerList = {
+  /** Sorted by name. */
+  servers: (ServerView)[];
+};
+
+/** One registered server: everything a person decides about it. */
+export type ServerSpec = {
+  /** Its arguments, never read by a shell; for an image, what its entry point is given. */
+  args?: (string)[];
+  /** How long one call may stay unanswered, in milliseconds. */
+  call_timeout_ms?: number;
+  /** The program to run, found on PATH or given as a path. */
+  command?: string | null;
+  /** The working directory: of a process, the daemon user's home where it is not given; in a container, what the image says. */
+  cwd?: string | null;
+  /** What it is for. */
+  description?: string | null;
+  /** Whether it should run. */
+  enabled?: boolean;
+  /** Variables for the server's process. */
+  environment?: Record<string, string>;
+  /** How its liveness is watched. */
+  heartbeat?: HeartbeatSpec;
+  /** Where on that port it speaks MCP over Streamable HTTP; `/mcp`, then `/` are tried where it is not given. */
+  http_path?: string | null;
+  /** The container image to run. */
+  image?: string | null;
+  /** Whether its resources are offered as tools. */
+  include_resources?: boolean;
+  /** How many requests it is given at once. */
+  max_in_flight?: number;
+  /** What people call it. */
+  name: string;
+  /** What a container may reach. */
+  network?: Network;
+  /** What of a container's isolation is given up, by name. */
+  openings?: Openings;
+  /** Ports of a container to publish. Without a stdio bridge, the first is the one on which the server is expected. */
+  ports?: (PortMapping)[];
+  provider?: Provider | null;
+  require?: Requirement | null;
+  /** What it may use at most. */
+  resource_limits?: Limits;
+  /** What to do when it ends by itself. */
+  restart_policy?: RestartPolicy;
+  /** Whether clients share one process. */
+  sharing?: Sharing;
+  /** How long it may take to become ready, in milliseconds. */
+  start_timeout_ms?: number;
+  /** Whether the daemon speaks to it over stdin and stdout. */
+  stdio_bridge?: boolean;
+  /** The Streamable HTTP endpoint to use. */
+  url?: string | null;
+  /** Who it is inside its container, `user` or `user:group`; what the image says where it is not given. */
+  user?: string | null;
+  /** Paths in a container that are kept, each on a volume of its own. */
+  volumes?: (string)[];
+};
+
+/** The server object: what was asked for and what is true now. */
+export type ServerView = {
+  /** Its arguments. */
+  args: (string)[];
+  /** How long one call may stay unanswered. */
+  call_timeout_ms: number;
+  /** Its MCP capabilities. */
+  capabilities?: unknown;
+  /** The program. */
+  command?: string | null;
+  /** Its container, while it runs in one. */
+  container_id?: string | null;
+  /** When it was registered. */
+  created_at: string;
+  /** Its working directory, where one was given. */
+  cwd?: string | null;
+  /** What it is for. */
+  description?: string | null;
+  /** Whether it should run. */
+  enabled: boolean;
+  /** Where its published ports are reached. */
+  endpoints: (string)[];
+  /** Variables; values are masked unless `?reveal=true`. */
+  environment: Record<string, string>;
+  error?: Failure | null;
+  /** How well it does. */
+  health: Health;
+  /** Why `health` is a warning, one sentence each. */
+  health_reasons: (string)[];
+  /** How its liveness is watched. */
+  heartbeat: HeartbeatSpec;
+  /** Where on its port it speaks MCP, where that was given. */
+  http_path?: string | null;
+  /** The UUID made at registration. */
+  id: ServerId;
+  /** The container image. */
+  image?: string | null;
+  /** The digest of the image it runs, or last ran. */
+  image_digest?: string | null;
+  /** Whether its resources are offered as tools. */
+  include_resources: boolean;
+  /** What isolation is in force, read back from the system. */
+  isolation?: unknown;
+  /** `process`, `container` or `remote`. */
+  kind: Kind;
+  /** When it last ended unexpectedly. */
+  last_crash_at?: string | null;
+  /** How many requests it is given at once. */
+  max_in_flight: number;
+  /** Where it speaks MCP over Streamable HTTP, where it does. */
+  mcp_endpoint?: string | null;
+  /** What people call it. */
+  name: string;
+  /** What a container may reach. */
+  network: Network;
+  /** When it is started next, while it waits for that. */
+  next_restart_at?: string | null;
+  /** What of a container's isolation is given up. */
+  openings?: Openings;
+  /** The server's own process, while it runs. */
+  pid?: number | null;
+  /** Published ports. */
+  ports: (PortMapping)[];
+  /** What is being fetched for it before it can start. */
+  preparing?: string | null;
+  /** Whether something of it runs. */
+  process_status: ProcessStatus;
+  /** The MCP revision in use with it. */
+  protocol_version?: string | null;
+  provider?: Provider | null;
+  require?: Requirement | null;
+  /** What it may use at most. */
+  resource_limits: Limits;
+  /** How often it was started again after a crash, since it was last switched on or restarted by hand. */
+  restart_count: number;
+  /** What happens when it ends by itself. */
+  restart_policy: RestartPolicy;
+  /** Its MCP name and version. */
+  server_info?: unknown;
+  /** Whether clients share one process. */
+  sharing: Sharing;
+  /** How long it may take to become ready. */
+  start_timeout_ms: number;
+  /** When the present process started. */
+  started_at?: string | null;
+  /** Its state. */
+  status: Status;
+  /** Whether it is bridged over stdio. */
+  stdio_bridge: boolean;
+  /** When its registration was last changed. */
+  updated_at: string;
+  /** How long the present process has run. */
+  uptime_seconds?: number | null;
+  /** The endpoint of a remote server. */
+  url?: string | null;
+  usage?: Usage | null;
+  /** Who it is inside its container, where that was given. */
+  user?: string | null;
+  /** Kept paths. */
+  volumes: (string)[];
+  /** What a person should know about this registration. */
+  warnings: (string)[];
+};
+
+/** How many server processes serve the clients. */
+export type Sharing = "shared" | "per_session";
+
+/** Where the time of a call went, in milliseconds. */
+export type Stages = {
+  /** Waiting for the server to be free. */
+  queue_ms: number;
+  /** Until the answer was there. */
+  server_ms: number;
+  /** Until the request was in the server's pipe. */
+  write_ms: number;
+};
+
+/** The seven states of a server, as everybody is told. */
+export type Status = "stopped" | "starting" | "ready" | "unresponsive" | "restarting" | "stopping" | "error";
+
+/** `mcpServerStatusChanged`. */
+export type StatusChange = {
+  /** When. */
+  at: string;
+  error?: Failure | null;
+  /** The event's place in the order of all events. */
+  generation: number;
+  /** The server. */
+  id: ServerId;
+  /** Its name at that time. */
+  name: string;
+  /** The one it had before. */
+  previous_status: Status;
+  /** The status it has now. */
+  status: Status;
+};
+
+/** `toolCallFinished`. */
+export type ToolCallFinished = {
+  /** When. */
+  at: string;
+  /** The call. */
+  call_id: string;
+  /** How long it took. */
+  duration_ms: number;
+  /** The server. */
+  id: ServerId;
+  /** Its name at that time. */
+  name: string;
+  /** How it ended. */
+  outcome: Outcome;
+  /** The tool. */
+  tool: string;
+};
+
+/** `toolCallStarted`. */
+export type ToolCallStarted = {
+  /** When. */
+  at: string;
+  /** The call; the same in its `toolCallFinished` and in the activity. */
+  call_id: string;
+  /** The server. */
+  id: ServerId;
+  /** Its name at that time. */
+  name: string;
+  /** The tool. */
+  tool: string;
+};
+
+/** What a server's whole process tree uses now. */
+export type Usage = {
+  /** Share of one core since the last look, in percent. */
+  cpu_percent: number;
+  /** Bytes written to storage of its own, where that is measured. */
+  disk_bytes?: number | null;
+  /** Resident memory of the tree. */
+  memory_bytes: number;
+  /** Processes in the tree. */
+  pids: number;
+};
+
+/** What is wrong with a registration and what is worth knowing about it. */
+export type Validation = {
+  /** What is wrong. */
+  errors: (ValidationError)[];
+  /** What is not wrong but worth knowing. */
+  warnings: (FieldError)[];
+};
+
+/** One thing that is wrong. */
+export type ValidationError = {
+  /** Whether it cannot be saved like this. What can be saved fails when it is started, and then shows why. */
+  blocking: boolean;
+  /** The field, with a path into it where it has parts. */
+  field: string;
+  /** What is wrong with it. */
+  message: string;
+};
+
+/** What servers in containers keep. */
+export type VolumeList = {
+  /** Sorted by server and path. */
+  volumes: (VolumeView)[];
+};
+
+/** One kept path of a server, which outlives the server. */
+export type VolumeView = {
+  /** What it holds, where that can be read. */
+  bytes?: number | null;
+  /** Its name, as the container engine knows it. */
+  name: string;
+  /** Where it stands in the container. */
+  path?: string | null;
+  /** That server's name; none once the server is removed. */
+  server?: string | null;
+  server_id?: ServerId | null;
+};

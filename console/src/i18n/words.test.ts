@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { en } from "./en";
+import { ja } from "./ja";
+
+type Tree = { [key: string]: string | Tree };
+
+function leaves(tree: Tree, at = ""): Map<string, string> {
+  return new Map(
+    Object.entries(tree).flatMap(([key, value]) =>
+      typeof value === "string" ? [[`${at}${key}`, value] as const] : [...leaves(value, `${at}${key}.`)],
+    ),
+  );
+}
+
+const english = leaves(en as unknown as Tree);
+const japanese = leaves(ja as unknown as Tree);
+const holes = (text: string) => [...text.matchAll(/\{\{(\w+)\}\}/g)].map((match) => match[1]).toSorted();
+
+test("both languages have the same words", () => {
+  expect([...japanese.keys()].toSorted()).toEqual([...english.keys()].toSorted());
+});
+
+test("a text takes the same values in both languages", () => {
+  const different = [...english]
+    .filter(([key, text]) => holes(text).join() !== holes(japanese.get(key) ?? "").join())
+    .map(([key]) => key);
+  expect(different).toEqual([]);
+});
+
+test("no text is empty, and Japanese texts are Japanese", () => {
+  expect([...english, ...japanese].filter(([, text]) => text.trim() === "")).toEqual([]);
+  const same = [...english]
+    .filter(([key, text]) => japanese.get(key) === text && /[a-z]{4}/i.test(text.replace(/\{\{\w+\}\}/g, "")))
+    .map(([key]) => key);
+  // Names and words that are the same in both.
+  expect(same.toSorted()).toEqual(
+    [
+      "app.name",
+      "app.title",
+      "form.providers.gvisor",
+      "form.providers.podman",
+      "logs.stderr",
+      "logs.stdout",
+      "overview.isolationKeys.seccomp",
+      "paste.label",
+      "run.json",
+      "run.nullShort",
+      "run.asJson",
+    ]
+      .filter((key) => same.includes(key))
+      .toSorted(),
+  );
+});
+
+test("the contract's words are there, letter by letter", () => {
+  expect(en.status).toMatchObject({ ready: "Connected", stopped: "Stopped", error: "Error", starting: "Starting…" });
+  expect(ja.status).toMatchObject({ ready: "接続済み", stopped: "停止", error: "エラー", starting: "起動中…" });
+  expect(en.form.messages.nameTaken).toBe("A server named “{{name}}” already exists");
+  expect(ja.form.messages.commandNotFound).toBe("コマンド「{{command}}」が PATH に見つかりません");
+});

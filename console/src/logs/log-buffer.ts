@@ -1,0 +1,68 @@
+// The lines of a log that the page holds: many, but not without end. Lines come in bursts, so the
+// page is told once for many of them.
+import type { LogEntry } from "../api/schema";
+import { stripAnsi } from "../ui/format";
+
+export const MAX_LINES = 100_000;
+/** Cutting off one line at a time would copy the whole list each time. */
+const SLACK = 10_000;
+const TELL_MS = 50;
+
+export class LogBuffer {
+  private lines: LogEntry[] = [];
+  private shown: readonly LogEntry[] = [];
+  /** Lines that the daemon counted and this page never got: they came faster than it could read. */
+  missed = 0;
+  private readonly listeners = new Set<() => void>();
+  private timer: ReturnType<typeof setTimeout> | null = null;
+
+  /** Takes a line, unless it is one that came before: a log that is followed anew begins with its end. */
+  add(entry: LogEntry): void {
+    const last = this.lines.at(-1);
+    if (last && entry.seq <= last.seq && entry.at <= last.at) return;
+    if (last && entry.seq > last.seq + 1) this.missed += entry.seq - last.seq - 1;
+    this.lines.push({ ...entry, line: stripAnsi(entry.line) });
+    if (this.lines.length > MAX_LINES + SLACK) this.lines = this.lines.slice(-MAX_LINES);
+    this.timer ??= setTimeout(() => this.tell(), TELL_MS);
+  }
+
+  private tell(): void {
+    this.timer = null;
+    this.shown = this.lines.slice(-MAX_LINES);
+    for (const listener of this.listeners) listener();
+  }
+
+  /** What there is, as a list that does not change any more. */
+  readonly read = (): readonly LogEntry[] => this.shown;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+}
+
+export type LogFilter = { lifecycle: boolean; stderr: boolean; stdout: boolean; search: string };
+
+export function filterLines(lines: readonly LogEntry[], filter: LogFilter): readonly LogEntry[] {
+  const { search, ...streams } = filter;
+  const wanted = search.toLocaleLowerCase();
+  if (!wanted && streams.lifecycle && streams.stderr && streams.stdout) return lines;
+  return lines.filter((entry) => streams[entry.stream] && (!wanted || entry.line.toLocaleLowerCase().includes(wanted)));
+}
+
+/** The pieces of a line around what was searched for; every second one is a hit. */
+export function splitHits(line: string, search: string): string[] {
+  if (!search) return [line];
+  const pieces: string[] = [];
+  const lower = line.toLocaleLowerCase();
+  const wanted = search.toLocaleLowerCase();
+  // Where lower case has another length, places would not fit: such a line shows no marks.
+  if (lower.length !== line.length) return [line];
+  let from = 0;
+  for (let at = lower.indexOf(wanted); at >= 0; at = lower.indexOf(wanted, from)) {
+    pieces.push(line.slice(from, at), line.slice(at, at + wanted.length));
+    from = at + wanted.length;
+  }
+  pieces.push(line.slice(from));
+  return pieces;
+}

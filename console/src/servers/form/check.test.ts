@@ -1,0 +1,77 @@
+import i18next from "i18next";
+import { expect, test } from "vitest";
+import type { Validation } from "../../api/schema";
+import { checkLocally, readValidation, translate } from "./check";
+import { emptyDraft, envRow, portRow } from "./draft";
+
+const t = i18next.t;
+
+test("required fields are named", () => {
+  // covers: MGR-5
+  expect(checkLocally(emptyDraft(), t)).toEqual({ name: "Name is required", command: "Command is required" });
+  expect(checkLocally({ ...emptyDraft(), name: "x", kind: "container" }, t)).toEqual({ image: "Image is required" });
+  expect(checkLocally({ ...emptyDraft(), name: "x", kind: "remote", url: "ftp://x" }, t)).toEqual({
+    url: "This is not an http or https address",
+  });
+});
+
+test("variables and ports are checked row by row", () => {
+  const draft = {
+    ...emptyDraft(),
+    name: "x",
+    command: "y",
+    env: [envRow("A"), envRow("", "v"), envRow("A")],
+    pids: "3x",
+  };
+  expect(Object.keys(checkLocally(draft, t))).toEqual(["resource_limits.pids", "env.1", "env.2"]);
+  const ports = {
+    ...emptyDraft(),
+    name: "x",
+    kind: "container" as const,
+    image: "i",
+    ports: [portRow("80", ""), portRow("0", ""), portRow("80", "70000")],
+  };
+  expect(Object.keys(checkLocally(ports, t))).toEqual(["ports.1", "ports.2"]);
+});
+
+const answer: Validation = {
+  errors: [
+    { field: "name", message: "A server named “x” already exists", blocking: true },
+    { field: "command", message: "Command “nope” was not found on PATH", blocking: false },
+    { field: "environment.A=B", message: "a variable's name is not empty and has no `=`", blocking: true },
+  ],
+  warnings: [
+    { field: "environment.API_KEY", message: "`API_KEY` looks like a secret: it is stored in plain text" },
+    { field: "resource_limits", message: "limits are not enforced" },
+  ],
+};
+
+test("the daemon's answer stands at the fields it is about", () => {
+  // covers: MGR-6, MGR-7, MGR-8
+  const draft = { ...emptyDraft(), name: "x", command: "nope", env: [envRow("API_KEY", "1"), envRow("A=B", "2")] };
+  const checked = readValidation(answer, draft, null, t);
+  expect(checked.problems).toEqual({ name: "A server named “x” already exists", "env.1": answer.errors[2]!.message });
+  expect(checked.mild).toEqual({ command: "Command “nope” was not found on PATH" });
+  expect(checked.secrets).toEqual(["API_KEY"]);
+  expect(checked.warnings).toEqual(["limits are not enforced"]);
+});
+
+test("a server that is edited may keep its name", () => {
+  const draft = { ...emptyDraft(), name: "x", command: "nope" };
+  expect(readValidation(answer, draft, "x", t).problems.name).toBeUndefined();
+  expect(readValidation(answer, { ...draft, name: "y" }, "x", t).problems.name).toBeDefined();
+});
+
+test("what the daemon says most often is said in the reader's language", async () => {
+  await i18next.changeLanguage("en");
+  const { ja } = await import("../../i18n/ja");
+  i18next.addResourceBundle("ja", "translation", ja);
+  const japanese = i18next.getFixedT("ja");
+  expect(translate({ field: "name", message: "A server named “ファイル” already exists" }, japanese)).toBe(
+    "「ファイル」という名前のサーバーは既に存在します",
+  );
+  expect(translate({ field: "command", message: "Command “x” was not found on PATH" }, japanese)).toBe(
+    "コマンド「x」が PATH に見つかりません",
+  );
+  expect(translate({ field: "x", message: "something new" }, japanese)).toBe("something new");
+});

@@ -1,0 +1,124 @@
+// What is wrong with a draft: found here at once where that is possible, and by the daemon for
+// the rest. The daemon's word is the last.
+import type { TFunction } from "i18next";
+import type { FieldError, Validation } from "../../api/schema";
+import type { Draft } from "./draft";
+
+/** Messages by field; `field` is a path as the daemon names it. */
+export type Problems = Partial<Record<string, string>>;
+
+export type Checked = {
+  problems: Problems;
+  /** Those that do not keep it from being saved: it would fail when it is started. */
+  mild: Problems;
+  /** Names of variables and arguments that look like secrets. */
+  secrets: string[];
+  warnings: string[];
+};
+
+export const NOTHING: Checked = { problems: {}, mild: {}, secrets: [], warnings: [] };
+
+/** What can be told without asking. */
+export function checkLocally(draft: Draft, t: TFunction): Problems {
+  const problems: Problems = {};
+  if (!draft.name.trim()) problems.name = t("form.messages.nameRequired");
+  if (draft.kind === "process" && !draft.command.trim()) problems.command = t("form.messages.commandRequired");
+  if (draft.kind === "container" && !draft.image.trim()) problems.image = t("form.messages.imageRequired");
+  if (draft.kind === "remote") Object.assign(problems, checkUrl(draft.url.trim(), t));
+  for (const key of [
+    "callTimeout",
+    "startTimeout",
+    "maxInFlight",
+    "heartbeatInterval",
+    "heartbeatTimeout",
+    "pids",
+  ] as const) {
+    if (!/^\s*\d*\s*$/.test(draft[key])) problems[FIELDS[key]] = t("form.messages.number");
+  }
+  checkEnvironment(draft, problems, t);
+  if (draft.kind === "container") checkPorts(draft, problems, t);
+  return problems;
+}
+
+const FIELDS = {
+  callTimeout: "call_timeout_ms",
+  startTimeout: "start_timeout_ms",
+  maxInFlight: "max_in_flight",
+  heartbeatInterval: "heartbeat.interval_ms",
+  heartbeatTimeout: "heartbeat.timeout_ms",
+  pids: "resource_limits.pids",
+} as const;
+
+function checkUrl(url: string, t: TFunction): Problems {
+  if (!url) return { url: t("form.messages.urlRequired") };
+  return /^https?:\/\/[^\s/]+/i.test(url) && URL.canParse(url) ? {} : { url: t("form.messages.urlWrong") };
+}
+
+function checkEnvironment(draft: Draft, problems: Problems, t: TFunction): void {
+  const seen = new Set<string>();
+  draft.env.forEach(({ name, value }, index) => {
+    const key = name.trim();
+    if (!key && value) problems[`env.${index}`] = t("form.messages.envNameRequired");
+    if (key && seen.has(key)) problems[`env.${index}`] = t("form.messages.envNameTwice");
+    seen.add(key);
+  });
+}
+
+function checkPorts(draft: Draft, problems: Problems, t: TFunction): void {
+  draft.ports.forEach(({ container, host }, index) => {
+    const wrong = (text: string, least: number) =>
+      text.trim() !== "" && !(/^\d+$/.test(text.trim()) && Number(text) >= least && Number(text) <= 65_535);
+    if (wrong(container, 1) || wrong(host, 0)) problems[`ports.${index}`] = t("form.messages.port");
+  });
+}
+
+/** The daemon's answer in the words and places of the form. `self` is the name of the edited server. */
+export function readValidation(validation: Validation, draft: Draft, self: string | null, t: TFunction): Checked {
+  const errors = validation.errors.filter(
+    ({ field }) => !(field === "name" && self !== null && draft.name.trim() === self),
+  );
+  const problems: Problems = {};
+  const mild: Problems = {};
+  for (const error of errors) {
+    const into = error.blocking ? problems : mild;
+    into[placeOf(error, draft)] ??= translate(error, t);
+  }
+  const secret = validation.warnings.filter(isSecret);
+  return {
+    problems,
+    mild,
+    secrets: secret.map(({ field }) => field.replace(/^environment\./, "")),
+    warnings: validation.warnings.filter((warning) => !isSecret(warning)).map(({ message }) => message),
+  };
+}
+
+const isSecret = ({ message }: FieldError) => message.includes("looks like a secret");
+
+/** Fields that the daemon refused on saving. */
+export function readRefusal(fields: readonly FieldError[], draft: Draft, t: TFunction): Problems {
+  const problems: Problems = {};
+  for (const field of fields) problems[placeOf(field, draft)] ??= translate(field, t);
+  return problems;
+}
+
+/** The form's own key for a field: rows of the environment are found by their name. */
+function placeOf({ field }: FieldError, draft: Draft): string {
+  if (field.startsWith("environment.")) {
+    const index = draft.env.findIndex(({ name }) => name.trim() === field.slice("environment.".length));
+    return index < 0 ? "environment" : `env.${index}`;
+  }
+  const port = /^ports\[?\.?(\d+)/.exec(field);
+  if (port) return `ports.${port[1]}`;
+  return field.replace(/\[\d+\].*$/, "");
+}
+
+/** The daemon speaks English; the sentences that people meet most are known in both languages. */
+export function translate({ message }: FieldError, t: TFunction): string {
+  if (message === "Name is required") return t("form.messages.nameRequired");
+  if (message === "Command is required") return t("form.messages.commandRequired");
+  const taken = /^A server named “(.*)” already exists$/s.exec(message);
+  if (taken) return t("form.messages.nameTaken", { name: taken[1]! });
+  const missing = /^Command “(.*)” was not found on PATH$/s.exec(message);
+  if (missing) return t("form.messages.commandNotFound", { command: missing[1]! });
+  return message;
+}
