@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, mcp, serve, server};
+use crate::commands::{completions, env, init, mcp, proxy, serve, server};
 
 /// Runs, guards, joins and shows MCP servers.
 #[derive(Debug, Parser)]
@@ -43,6 +43,11 @@ pub(crate) enum Command {
     /// MCP servers of Cofer's own, on stdin and stdout
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
+    Proxy(proxy::ProxyArgs),
+    Init(init::InitArgs),
+    /// Look at what agents did in environments, and take it over
+    #[command(subcommand)]
+    Env(env::EnvCommand),
     /// Print the link that opens the console
     Console,
     /// Look for what is wrong or missing on this machine

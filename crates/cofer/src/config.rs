@@ -21,6 +21,12 @@ pub(crate) fn data_dir(given: Option<&Path>) -> Result<PathBuf, Failure> {
     })
 }
 
+/// Podman's program.
+pub(crate) fn podman() -> PathBuf {
+    let given = env::var_os("COFER_PODMAN").filter(|program| !program.is_empty());
+    given.map_or_else(|| PathBuf::from("podman"), PathBuf::from)
+}
+
 /// The XDG rules: a path that is not absolute counts as not set.
 fn resolve_data_dir(
     given: Option<&Path>,

@@ -19,6 +19,8 @@ use crate::output::{BAD, DIM, HINT, say, styled, text};
 pub(crate) enum Exit {
     /// It failed.
     Failed,
+    /// It failed in a way that scripts tell apart by the code.
+    FailedWith(u8),
     /// It was mistyped.
     Mistyped,
     /// Nobody reads the output any more, which is the reader's good right.
@@ -57,8 +59,13 @@ impl Failure {
         Self { exit: Exit::Mistyped, ..Self::new(message) }
     }
 
+    /// The same, with an exit code of its own.
+    pub(crate) fn code(self, code: u8) -> Self {
+        Self { exit: Exit::FailedWith(code), ..self }
+    }
+
     /// An error and all that it came from.
-    fn from_chain(error: &(dyn Error + 'static)) -> Self {
+    pub(crate) fn from_chain(error: &(dyn Error + 'static)) -> Self {
         let mut failure = Self::new(error.to_string());
         let mut source = error.source();
         while let Some(cause) = source {
@@ -143,6 +150,7 @@ impl Failure {
         }
         match self.exit {
             Exit::Failed => ExitCode::from(1),
+            Exit::FailedWith(code) => ExitCode::from(code),
             Exit::Mistyped => ExitCode::from(2),
             Exit::ReaderGone => ExitCode::SUCCESS,
         }
@@ -160,6 +168,19 @@ impl From<cofer_copilot::ServeError> for Failure {
     fn from(error: cofer_copilot::ServeError) -> Self {
         Self::from_chain(&error)
             .hint("an MCP client starts this command and talks to it; `--help` shows how.")
+    }
+}
+
+impl From<cofer_environments::ServeError> for Failure {
+    fn from(error: cofer_environments::ServeError) -> Self {
+        Self::from_chain(&error)
+            .hint("an MCP client starts this command and talks to it; `--help` shows how.")
+    }
+}
+
+impl From<cofer_environments::Failure> for Failure {
+    fn from(failure: cofer_environments::Failure) -> Self {
+        Self::new(failure.message).hint(failure.recovery)
     }
 }
 

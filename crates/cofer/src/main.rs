@@ -19,6 +19,9 @@ fn main() -> ExitCode {
     if cofer_runtime::shim::is_shim_invocation() {
         return cofer_runtime::shim::run();
     }
+    if cofer_environments::forward::is_invocation() {
+        return cofer_environments::forward::run();
+    }
     failure::install_panic_hook();
     std::panic::catch_unwind(run).unwrap_or_else(|_| ExitCode::from(failure::OUR_BUG))
 }

@@ -181,6 +181,16 @@ impl Client {
         self.api(if purge { ask.query("purge", true) } else { ask }).await
     }
 
+    /// What servers in containers keep.
+    pub(crate) async fn volumes(&self) -> Result<Answer, ClientError> {
+        self.api(Ask::get(&["mcp", "volumes"])).await
+    }
+
+    /// Removes what a server keeps.
+    pub(crate) async fn remove_volumes(&self, server: &str) -> Result<Answer, ClientError> {
+        self.api(Ask::new(Method::DELETE, &["mcp", "volumes", server])).await
+    }
+
     /// Switches a server.
     pub(crate) async fn switch(
         &self,

@@ -14,11 +14,12 @@ use crate::failure::Failure;
 use crate::output::say;
 
 /// What is logged without being asked; the protocol library is told to be brief.
-const DEFAULT_FILTER: &str = "warn,cofer_copilot=info";
+const DEFAULT_FILTER: &str = "warn,cofer_copilot=info,cofer_environments=info";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     Copilot(CopilotArgs),
+    Environments(EnvironmentsArgs),
 }
 
 /// Offer GitHub Copilot as the tool `copilot.chat`
@@ -44,6 +45,16 @@ pub(crate) struct CopilotArgs {
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = limit)]
     timeout: Duration,
 }
+
+/// Offer environments: a git worktree and a container of its own for each task
+///
+/// Speaks MCP on stdin and stdout, with the tools environment_create, environment_run_cmd and
+/// environment_destroy. Needs git and Podman, and `cofer init` once in each repository. Settings:
+/// COHERRA_TIMEOUT_RUN (ms, default 600000), COFER_MAX_ENVIRONMENTS (50), COFER_DEFAULT_IMAGE
+/// (ubuntu:24.04), COFER_PODMAN (podman). For a client's configuration:
+/// {"command": "cofer", "args": ["mcp", "environments"]}
+#[derive(Debug, Args)]
+pub(crate) struct EnvironmentsArgs {}
 
 /// Not longer than what clients are promised.
 fn limit(text: &str) -> Result<Duration, String> {
@@ -79,30 +90,46 @@ fn config(args: CopilotArgs) -> Config {
 }
 
 pub(crate) fn run(command: McpCommand) -> Result<(), Failure> {
-    let McpCommand::Copilot(args) = command;
     log_to_stderr()?;
+    match command {
+        McpCommand::Copilot(args) => run_copilot(args),
+        McpCommand::Environments(EnvironmentsArgs {}) => {
+            let settings = super::env::settings()?;
+            serve_by(async |shutdown| Ok(cofer_environments::serve(settings, shutdown).await?))
+        }
+    }
+}
+
+fn run_copilot(args: CopilotArgs) -> Result<(), Failure> {
     // What a killed shim leaves comes to this process, which ends it.
     cofer_runtime::become_subreaper()
         .map_err(|error| Failure::new("could not become a subreaper").caused_by(error))?;
+    let config = config(args);
+    serve_by(async |shutdown| Ok(cofer_copilot::serve(config, shutdown).await?))
+}
+
+/// Serves until the client or a signal ends it.
+fn serve_by(serve: impl AsyncFnOnce(Shutdown) -> Result<(), Failure>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new("could not start the runtime").caused_by(error))?;
-    let served = runtime.block_on(serve(config(args)));
+    let served = runtime.block_on(async {
+        let mut signals = Signals::new()
+            .map_err(|error| Failure::new("could not listen for signals").caused_by(error))?;
+        let shutdown: Shutdown = Box::pin(async move {
+            let name = signals.next().await;
+            say(&format!("cofer: {name}, ending what runs"));
+        });
+        serve(shutdown).await
+    });
     // A thread may be reading stdin, which has no end while the client holds it.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
-    let mut signals = Signals::new()
-        .map_err(|error| Failure::new("could not listen for signals").caused_by(error))?;
-    let shutdown = async {
-        let name = signals.next().await;
-        say(&format!("cofer: {name}, ending what runs"));
-    };
-    Ok(cofer_copilot::serve(config, shutdown).await?)
-}
+/// Ready when a signal has come.
+type Shutdown = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 fn log_to_stderr() -> Result<(), Failure> {
     let asked = std::env::var("COFER_LOG").ok().filter(|filter| !filter.trim().is_empty());

@@ -3,7 +3,10 @@
 pub(crate) mod completions;
 mod console;
 mod doctor;
+pub(crate) mod env;
+pub(crate) mod init;
 pub(crate) mod mcp;
+pub(crate) mod proxy;
 pub(crate) mod serve;
 pub(crate) mod server;
 
@@ -37,6 +40,9 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(args, &global),
         Command::Completions(args) => completions::run(args),
         Command::Mcp(command) => mcp::run(command),
+        Command::Init(args) => init::run(args),
+        Command::Env(command) => env::run(command, global.json),
+        Command::Proxy(args) => proxy::run(args, &global),
         Command::Server(command) => {
             let mut context = Context::new(&global)?;
             block_on(server::run(command, &mut context))

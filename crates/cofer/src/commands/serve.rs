@@ -57,6 +57,7 @@ pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
         start_parallelism: usize::from(args.start_parallelism),
         // Not the path of the binary: an upgrade may have put another one there.
         shim: PathBuf::from("/proc/self/exe"),
+        podman: config::podman(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,0 +1,11 @@
+//! `cofer mcp environments` with real git and real containers: what agents and people ask of it,
+//! what a hostile container tries, and that nothing is left.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod create;
+mod destroy;
+mod hostile;
+mod parallel;
+mod person;
+mod run;
+mod workshop;

@@ -1,0 +1,172 @@
+//! `environment.json`: what a repository asks of its environments. Ours, else container-use's.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, Kind};
+
+/// Where it is looked for, in this order.
+const FILES: [&str; 2] = [".cofer/environment.json", ".container-use/environment.json"];
+
+const LONGEST: u64 = 1024 * 1024;
+
+pub(crate) const DEFAULT_WORKDIR: &str = "/workdir";
+
+/// What a repository asks of its environments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct EnvironmentConfig {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) workdir: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) base_image: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) setup_commands: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) install_commands: Vec<String>,
+    /// `NAME=value`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) env: Vec<String>,
+    /// `NAME=env://…` or `NAME=file://…`: never a value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) secrets: Vec<String>,
+    /// What we do not have; told, not run.
+    #[serde(skip_serializing)]
+    pub(crate) services: Vec<serde_json::Value>,
+}
+
+impl EnvironmentConfig {
+    /// What the repository at `top` asks, with the defaults filled in.
+    pub(crate) fn read(
+        top: &Path,
+        image: Option<&str>,
+        default_image: &str,
+    ) -> Result<Self, Failure> {
+        let mut config = Self::default();
+        for name in FILES {
+            if let Some(found) = read_file(top, name)? {
+                config = found;
+                break;
+            }
+        }
+        if let Some(image) = image {
+            image.clone_into(&mut config.base_image);
+        }
+        if config.base_image.is_empty() {
+            default_image.clone_into(&mut config.base_image);
+        }
+        if config.workdir.is_empty() {
+            DEFAULT_WORKDIR.clone_into(&mut config.workdir);
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        check_workdir(&self.workdir)?;
+        let image = &self.base_image;
+        if image.starts_with('-') || image.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err(wrong(format!("the image {image:?} is no image's name")));
+        }
+        for pair in self.env.iter().chain(&self.secrets) {
+            let name = pair.split_once('=').map(|(name, _)| name).unwrap_or_default();
+            let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if name.is_empty() || !name.chars().all(fits) || pair.contains('\0') {
+                return Err(wrong("an entry of `env` or `secrets` is not NAME=value".to_owned()));
+            }
+        }
+        if self
+            .setup_commands
+            .iter()
+            .chain(&self.install_commands)
+            .any(|command| command.contains('\0'))
+        {
+            return Err(wrong("a command holds a NUL byte".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn check_workdir(workdir: &str) -> Result<(), Failure> {
+    let parts = || workdir.split('/').skip(1);
+    let plain = workdir.starts_with('/')
+        && parts().all(|part| !part.is_empty() && part != "." && part != "..");
+    let first = parts().next().unwrap_or_default();
+    let taken = ["proc", "sys", "dev", ".cofer"].contains(&first);
+    if !plain || taken || workdir.chars().any(char::is_control) {
+        return Err(wrong(format!(
+            "the workdir {workdir:?} is not a folder of its own in the container"
+        )));
+    }
+    Ok(())
+}
+
+fn wrong(message: String) -> Failure {
+    let recovery = "ask the user to correct .cofer/environment.json (or the `image` argument); nothing was made.";
+    Failure::new(Kind::InvalidRequest, "config", message, recovery)
+}
+
+fn read_file(top: &Path, name: &str) -> Result<Option<EnvironmentConfig>, Failure> {
+    let mut text = Vec::new();
+    match File::open(top.join(name)).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
+    {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(format!("could not read {name}: {error}"))),
+        Ok(_) if text.len() as u64 > LONGEST => {
+            return Err(wrong(format!("{name} is longer than {LONGEST} bytes")));
+        }
+        Ok(_) => {}
+    }
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|error| wrong(format!("could not read {name}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn read(files: &[(&str, &str)], image: Option<&str>) -> Result<EnvironmentConfig, Failure> {
+        let top = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::create_dir_all(top.path().join(name).parent().unwrap()).unwrap();
+            fs::write(top.path().join(name), text).unwrap();
+        }
+        EnvironmentConfig::read(top.path(), image, "default:1")
+    }
+
+    #[test]
+    fn ours_counts_before_container_uses_and_an_argument_before_both() {
+        let ours = (FILES[0], r#"{"base_image": "ours:1", "env": ["A=1"]}"#);
+        let theirs = (FILES[1], r#"{"base_image": "theirs:1", "workdir": "/src"}"#);
+        assert_eq!(read(&[], None).unwrap().base_image, "default:1");
+        assert_eq!(read(&[], None).unwrap().workdir, DEFAULT_WORKDIR);
+        assert_eq!(read(&[ours, theirs], None).unwrap().base_image, "ours:1");
+        assert_eq!(read(&[theirs], None).unwrap().workdir, "/src");
+        let asked = read(&[ours, theirs], Some("mine:2")).unwrap();
+        assert_eq!((asked.base_image.as_str(), asked.env.len()), ("mine:2", 1));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for text in [
+            "{",
+            r#"{"workdir": "src"}"#,
+            r#"{"workdir": "/"}"#,
+            r#"{"workdir": "/a/../b"}"#,
+            r#"{"workdir": "/proc/x"}"#,
+            r#"{"base_image": "--privileged"}"#,
+            r#"{"env": ["NOVALUE"]}"#,
+            r#"{"env": ["A B=1"]}"#,
+            r#"{"secrets": ["=env://X"]}"#,
+            r#"{"setup_commands": ["a\u0000b"]}"#,
+        ] {
+            assert!(read(&[(FILES[0], text)], None).is_err(), "{text}");
+        }
+        assert!(read(&[], Some("-v")).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! Runs git on this machine, and trusts nothing that a container could have written: the git
+//! directory is always named, hooks and the file-system monitor are off, and for everything that
+//! reads a worktree the configuration is our own alone, so that no filter or include is in it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+
+use cofer_runtime::{coprocess, tool};
+use tokio::io::AsyncReadExt as _;
+
+/// More than any answer of git that is wanted here.
+const LONGEST_ANSWER: u64 = 64 * 1024 * 1024;
+
+/// Settings of every call, whatever the repository says.
+const SAFE: [&str; 9] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.untrackedCache=false",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "advice.detachedHead=false",
+];
+
+/// Why git did not answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GitError {
+    #[error("git is not installed")]
+    Missing,
+    #[error("could not run git")]
+    Spawn(#[source] io::Error),
+    #[error("git {action} failed{}: {words}", code(*.status))]
+    Failed { action: String, status: Option<i32>, words: String },
+    #[error("git {action} answered more than {LONGEST_ANSWER} bytes")]
+    TooLong { action: String },
+}
+
+fn code(status: Option<i32>) -> String {
+    status.map_or_else(|| " by a signal".to_owned(), |code| format!(" with code {code}"))
+}
+
+impl GitError {
+    fn spawn(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::NotFound { Self::Missing } else { Self::Spawn(error) }
+    }
+
+    /// Whether another git held the lock of a ref or a file: it will not for long.
+    pub(crate) fn is_contention(&self) -> bool {
+        let words =
+            ["cannot lock ref", "Unable to create", "unable to lock", ".lock': File exists"];
+        matches!(self, Self::Failed { words: said, .. } if words.iter().any(|w| said.contains(w)))
+    }
+}
+
+/// One call of git.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    args: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+    directory: Option<OsString>,
+}
+
+impl Git {
+    /// In a person's own repository, as that person set it up, found from `folder`.
+    pub(crate) fn of_person(folder: &Path) -> Self {
+        let mut git = Self { args: Vec::new(), variables: Vec::new(), directory: None };
+        git.args.extend([OsString::from("-C"), folder.into()]);
+        git.safe()
+    }
+
+    /// In the git directory `git_dir`, with that directory's settings alone.
+    pub(crate) fn alone(git_dir: &Path) -> Self {
+        Self { args: Vec::new(), variables: Vec::new(), directory: None }
+            .safe()
+            .variable("GIT_DIR", git_dir)
+            .variable("GIT_CONFIG_NOSYSTEM", "1")
+            .variable("GIT_CONFIG_GLOBAL", "/dev/null")
+            .variable("GIT_ATTR_NOSYSTEM", "1")
+    }
+
+    fn safe(mut self) -> Self {
+        for setting in SAFE {
+            self = self.setting(setting);
+        }
+        self.variable("GIT_TERMINAL_PROMPT", "0")
+            .variable("GIT_OPTIONAL_LOCKS", "0")
+            .variable("GIT_NO_REPLACE_OBJECTS", "1")
+            .variable("GIT_EDITOR", ":")
+            .variable("LC_ALL", "C")
+    }
+
+    /// A setting for this call.
+    pub(crate) fn setting(mut self, setting: impl AsRef<OsStr>) -> Self {
+        self.args.extend([OsString::from("-c"), setting.as_ref().to_owned()]);
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.variables.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Where it runs.
+    pub(crate) fn at(mut self, folder: &Path) -> Self {
+        self.directory = Some(folder.into());
+        self
+    }
+
+    /// What it is to do: the subcommand and its arguments.
+    pub(crate) fn call<I: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = I>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// The subcommand, for messages: the first argument behind the settings.
+    fn action(&self) -> String {
+        let mut words = self.args.iter();
+        while let Some(word) = words.next() {
+            if word == "-c" || word == "-C" {
+                words.next();
+                continue;
+            }
+            return word.to_string_lossy().into_owned();
+        }
+        String::new()
+    }
+
+    /// What it wrote to stdout, where it succeeded.
+    pub(crate) async fn bytes(self) -> Result<Vec<u8>, GitError> {
+        let action = self.action();
+        let mut command = tool("git");
+        without_git_variables(command.as_std_mut());
+        command.args(&self.args).envs(self.variables);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(directory) = self.directory {
+            command.current_dir(directory);
+        }
+        let mut child = command.spawn().map_err(GitError::spawn)?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (said, words) =
+            tokio::try_join!(all_of(stdout), all_of(stderr)).map_err(GitError::Spawn)?;
+        let status = child.wait().await.map_err(GitError::Spawn)?;
+        if said.len() as u64 > LONGEST_ANSWER {
+            return Err(GitError::TooLong { action });
+        }
+        verdict(action, status, &words)?;
+        Ok(said)
+    }
+
+    /// The same as text, without the last line's end.
+    pub(crate) async fn text(self) -> Result<String, GitError> {
+        let bytes = self.bytes().await?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
+    }
+
+    /// The same, tried again while another git holds a lock.
+    pub(crate) async fn patiently(self) -> Result<Vec<u8>, GitError> {
+        const PAUSES_MS: [u64; 5] = [10, 40, 100, 250, 600];
+        for pause in PAUSES_MS {
+            match self.clone().bytes().await {
+                Err(error) if error.is_contention() => {
+                    tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+                }
+                other => return other,
+            }
+        }
+        self.bytes().await
+    }
+
+    /// A git to talk with while it runs.
+    pub(crate) fn start(self) -> Result<Coprocess, GitError> {
+        let action = self.action();
+        let mut command = coprocess("git");
+        without_git_variables(&mut command);
+        command.args(self.args).envs(self.variables);
+        if let Some(directory) = self.directory {
+            command.current_dir(directory);
+        }
+        let child = command.spawn().map_err(GitError::spawn)?;
+        Ok(Coprocess { child, action })
+    }
+}
+
+/// What a person's shell says about another repository is not meant here.
+fn without_git_variables(command: &mut std::process::Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"GIT_") {
+            command.env_remove(name);
+        }
+    }
+}
+
+async fn all_of(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(LONGEST_ANSWER + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+fn verdict(action: String, status: ExitStatus, words: &[u8]) -> Result<(), GitError> {
+    if status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(words).trim().chars().take(2000).collect();
+    Err(GitError::Failed { action, status: status.code(), words })
+}
+
+/// A git that is talked with. Ends with its owner.
+pub(crate) struct Coprocess {
+    pub(crate) child: std::process::Child,
+    action: String,
+}
+
+impl Coprocess {
+    /// Waits for its end; its pipes have to be closed by then.
+    pub(crate) fn finish(mut self) -> Result<(), GitError> {
+        let mut words = Vec::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let limit = &mut io::Read::take(&mut stderr, 64 * 1024);
+            io::Read::read_to_end(limit, &mut words).map_err(GitError::Spawn)?;
+        }
+        let status = self.child.wait().map_err(GitError::Spawn)?;
+        verdict(std::mem::take(&mut self.action), status, &words)
+    }
+}
+
+impl Drop for Coprocess {
+    fn drop(&mut self) {
+        // One that was waited for is not there to be killed.
+        if let Ok(None) = self.child.try_wait() {
+            self.child.kill().unwrap_or_default();
+            drop(self.child.wait());
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where everything is: below the repository's own git directory, so that `git clean` does not
+//! meet it; only the worktrees are where people look for them.
+//!
+//! ```text
+//!  .cofer/worktrees/ID                  the worktree
+//!  .git/cofer/remote.git                the `cofer` remote, which borrows the objects beside it
+//!  .git/cofer/base/TREE, TREE.index     checkouts that overlays share, never written to
+//!  .git/cofer/environments/ID/          state.json, upper, work, run (the executor's socket),
+//!                                       background (logs), gitfile
+//!  .git/cofer/locks/                    held while something of that name changes
+//!  .git/cofer/trash/                    what is being deleted
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::repository::Repository;
+
+/// Where everything of one repository is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    top: PathBuf,
+    home: PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn new(repository: &Repository) -> Self {
+        Self { top: repository.top.clone(), home: repository.common.join("cofer") }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    pub(crate) fn remote(&self) -> PathBuf {
+        self.home.join("remote.git")
+    }
+
+    pub(crate) fn objects(&self) -> PathBuf {
+        // `home` lies in the common directory by construction.
+        self.home.with_file_name("objects")
+    }
+
+    pub(crate) fn base(&self) -> PathBuf {
+        self.home.join("base")
+    }
+
+    pub(crate) fn environments(&self) -> PathBuf {
+        self.home.join("environments")
+    }
+
+    pub(crate) fn environment(&self, id: &str) -> Home {
+        Home { folder: self.environments().join(id), id: id.to_owned() }
+    }
+
+    pub(crate) fn lock(&self, name: &str) -> PathBuf {
+        self.home.join("locks").join(name)
+    }
+
+    pub(crate) fn trash(&self) -> PathBuf {
+        self.home.join("trash")
+    }
+
+    pub(crate) fn worktrees(&self) -> PathBuf {
+        self.top.join(".cofer/worktrees")
+    }
+
+    /// Makes the folders, and refuses to make them behind a link that the repository brought.
+    pub(crate) fn prepare(&self) -> io::Result<()> {
+        for path in [self.top.join(".cofer"), self.worktrees()] {
+            if path.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+                let why = format!("{} is a symbolic link", path.display());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
+        }
+        for path in [
+            self.worktrees(),
+            self.base(),
+            self.environments(),
+            self.trash(),
+            self.home.join("locks"),
+        ] {
+            std::fs::create_dir_all(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Where everything of one environment is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub(crate) folder: PathBuf,
+    id: String,
+}
+
+impl Home {
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.join("state.json")
+    }
+
+    pub(crate) fn upper(&self) -> PathBuf {
+        self.folder.join("upper")
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.folder.join("work")
+    }
+
+    /// Shared with the container: only the executor's socket is in it.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.folder.join("run")
+    }
+
+    pub(crate) fn background(&self) -> PathBuf {
+        self.folder.join("background")
+    }
+
+    /// What stands in the worktree's `.git`, for the container read-only.
+    pub(crate) fn gitfile(&self) -> PathBuf {
+        self.folder.join("gitfile")
+    }
+
+    /// The worktree's folder in the remote.
+    pub(crate) fn git_dir(&self, remote: &Path) -> PathBuf {
+        remote.join("worktrees").join(&self.id)
+    }
+}

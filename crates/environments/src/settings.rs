@@ -1,0 +1,91 @@
+//! What the server is told at its start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::worktree::Mode;
+
+/// What the server is told at its start.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Podman: a name to find on `PATH`, or a path.
+    pub podman: String,
+    /// The image where nobody names one.
+    pub default_image: String,
+    /// How long a command may run.
+    pub run_limit: Duration,
+    /// How many environments one repository may have.
+    pub most_environments: usize,
+    /// How worktrees are made; the best that works where nobody says.
+    pub mode: Option<Mode>,
+    /// The program that forwards ports when it is called [`crate::forward::NAME`].
+    pub forwarder: PathBuf,
+}
+
+impl Settings {
+    /// What the environment says, with defaults for the rest. An error names the variable.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let given = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let number = |name: &str| match given(name).map(|value| value.trim().parse::<u64>()) {
+            None => Ok(None),
+            Some(Ok(number)) if number > 0 => Ok(Some(number)),
+            Some(_) => Err(format!("{name} is not a number above 0")),
+        };
+        let run_limit = match number("COHERRA_TIMEOUT_RUN")? {
+            None => number("COFER_TIMEOUT_RUN")?,
+            some => some,
+        };
+        let most = number("COFER_MAX_ENVIRONMENTS")?
+            .map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        let mode = match given("COFER_WORKTREE").as_deref() {
+            None | Some("auto") => None,
+            Some("overlay") => Some(Mode::Overlay),
+            Some("reflink") => Some(Mode::Reflink),
+            Some("checkout") => Some(Mode::Checkout),
+            Some(_) => {
+                return Err("COFER_WORKTREE is not auto, overlay, reflink or checkout".to_owned());
+            }
+        };
+        Ok(Self {
+            podman: given("COFER_PODMAN").unwrap_or_else(|| "podman".to_owned()),
+            default_image: given("COFER_DEFAULT_IMAGE")
+                .unwrap_or_else(|| "ubuntu:24.04".to_owned()),
+            run_limit: Duration::from_millis(run_limit.unwrap_or(600_000)),
+            most_environments: most.unwrap_or(50),
+            mode,
+            // Not the path of the binary: an upgrade may have put another one there.
+            forwarder: PathBuf::from("/proc/self/exe"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
+        Settings::from_variables(|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn both_names_of_the_time_limit_are_read_and_the_first_counts() {
+        // covers: ENV-2.3
+        let limit = |variables: &[(&str, &str)]| read(variables).unwrap().run_limit.as_millis();
+        assert_eq!(limit(&[]), 600_000);
+        assert_eq!(limit(&[("COFER_TIMEOUT_RUN", "7")]), 7);
+        assert_eq!(limit(&[("COFER_TIMEOUT_RUN", "7"), ("COHERRA_TIMEOUT_RUN", "8")]), 8);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        for (name, value) in [
+            ("COHERRA_TIMEOUT_RUN", "soon"),
+            ("COFER_MAX_ENVIRONMENTS", "0"),
+            ("COFER_WORKTREE", "zfs"),
+        ] {
+            assert!(read(&[(name, value)]).unwrap_err().contains(name));
+        }
+    }
+}
