@@ -53,19 +53,30 @@ impl Daemon {
     pub async fn register(&self, name: &str, program: &Path, max_in_flight: u32) -> io::Result<()> {
         let body =
             json!({"name": name, "command": program, "args": [], "max_in_flight": max_in_flight});
-        let request = http::post(
-            self.port,
-            "/api/v1/mcp/servers?wait=30",
-            &[("Authorization", &self.authorization())],
-            &body.to_string(),
-        );
-        let mut connection = Connection::open(self.port).await?;
-        connection.call(&request).await?;
-        let server: Value = serde_json::from_slice(connection.body())?;
+        self.register_as(&body).await
+    }
+
+    /// Registers any server and waits until it is ready.
+    pub async fn register_as(&self, body: &Value) -> io::Result<()> {
+        let server = self.post("/api/v1/mcp/servers?wait=55", &body.to_string()).await?;
         match &server["status"] {
             Value::String(status) if status == "ready" => Ok(()),
-            _ => Err(io::Error::other(format!("{name} did not become ready: {server}"))),
+            _ => Err(io::Error::other(format!("a server did not become ready: {server}"))),
         }
+    }
+
+    /// Switches a server off and waits until it has ended.
+    pub async fn disable(&self, name: &str) -> io::Result<()> {
+        self.post(&format!("/api/v1/mcp/servers/{name}/disable?wait=30"), "").await?;
+        Ok(())
+    }
+
+    async fn post(&self, path: &str, body: &str) -> io::Result<Value> {
+        let authorization = self.authorization();
+        let request = http::post(self.port, path, &[("Authorization", &authorization)], body);
+        let mut connection = Connection::open(self.port).await?;
+        connection.call(&request).await?;
+        Ok(serde_json::from_slice(connection.body())?)
     }
 
     /// The bytes of `POST …/call`.

@@ -1,7 +1,9 @@
 //! Measures Cofer against its limits and its peers: one load client for all of them.
 
+pub mod containers;
 pub mod daemon;
 pub mod direct;
+pub mod environments;
 pub mod http;
 pub mod message;
 pub mod process;

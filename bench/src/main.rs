@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use cofer_bench::containers;
 use cofer_bench::daemon::Daemon;
+use cofer_bench::environments;
 use cofer_bench::process;
 use cofer_bench::report::{Column, Finding, Goal, Table, Wanted, goals_markdown};
 use cofer_bench::sample::{Figures, median};
@@ -14,11 +16,14 @@ use cofer_bench::target::{COFER, DIRECT, IN_PLACE, Target};
 use tokio::time::sleep;
 
 const USAGE: &str = "\
-usage: bench [--rounds N] [--seconds S] [--peers DIR] [--without-cofer]
+usage: bench [--rounds N] [--seconds S] [--peers DIR] [--without-cofer] [--image IMAGE] [--only-containers] [--only-environments]
   --rounds N        interleaved rounds of which the medians are shown (5)
   --seconds S       how long each measurement takes (1)
   --peers DIR       where scripts/setup-bench put the other bridges; without it they are left out
   --without-cofer   only the limits and the peers
+  --image IMAGE     the image of echo-server; without it nothing is measured in containers
+  --only-containers only what is measured in containers
+  --only-environments only what is measured of environments
 ";
 
 const SMALL: usize = 100;
@@ -40,6 +45,10 @@ struct Options {
     time: Duration,
     peers: Option<PathBuf>,
     with_cofer: bool,
+    /// The image of `echo-server`, where containers are to be measured.
+    image: Option<String>,
+    only_containers: bool,
+    only_environments: bool,
     /// Where the binaries lie: beside this one.
     bin: PathBuf,
 }
@@ -65,7 +74,16 @@ async fn main() -> ExitCode {
 fn options() -> Option<Options> {
     let bin = env::current_exe().ok()?.parent()?.to_owned();
     let time = Duration::from_secs(1);
-    let mut options = Options { rounds: 5, time, peers: None, with_cofer: true, bin };
+    let mut options = Options {
+        rounds: 5,
+        time,
+        peers: None,
+        with_cofer: true,
+        image: None,
+        only_containers: false,
+        only_environments: false,
+        bin,
+    };
     let mut args = env::args().skip(1);
     while let Some(flag) = args.next() {
         match flag.as_str() {
@@ -75,6 +93,9 @@ fn options() -> Option<Options> {
             }
             "--peers" => options.peers = Some(args.next()?.into()),
             "--without-cofer" => options.with_cofer = false,
+            "--image" => options.image = Some(args.next()?),
+            "--only-containers" => options.only_containers = true,
+            "--only-environments" => options.only_environments = true,
             _ => return None,
         }
     }
@@ -82,6 +103,25 @@ fn options() -> Option<Options> {
 }
 
 async fn run(options: &Options) -> io::Result<String> {
+    let only_some = options.only_containers || options.only_environments;
+    let mut report = if only_some { machine() } else { calls(options).await? };
+    let image = options.image.as_deref().filter(|_| options.with_cofer);
+    if let Some(image) = image.filter(|_| !options.only_environments) {
+        say("measuring containers\n");
+        let goals = containers::goals(&options.bin, image, options.rounds, options.time).await?;
+        report.push('\n');
+        report.push_str(&goals_markdown(&goals));
+    }
+    if let Some(image) = image.filter(|_| !options.only_containers) {
+        say("measuring environments\n");
+        report.push('\n');
+        report.push_str(&goals_markdown(&environments::goals(&options.bin, image).await?));
+    }
+    Ok(report)
+}
+
+/// The calls of all targets, and the daemon's own figures.
+async fn calls(options: &Options) -> io::Result<String> {
     let mut targets = targets(options).await?;
     let mut calls = Calls::new(targets.len());
     for round in 1..=options.rounds {
