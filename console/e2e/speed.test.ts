@@ -90,6 +90,8 @@ test("how long the first page and a change of status take is told", async ({ dae
             resolve(Date.now());
           });
           observer.observe(document.body, { childList: true, subtree: true, characterData: true });
+          // A change that was quicker than this script is on screen already.
+          if (look()) resolve(Date.now());
         }),
       word,
     );
