@@ -4,6 +4,8 @@
 export type ActivityEntry = {
   /** The call. */
   call_id: string;
+  /** Who called, where it is known. */
+  client?: string | null;
   /** How long it took. */
   duration_ms: number;
   /** The failure's message, where it failed. */

@@ -21,134 +21,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::framing::{Frame, LineReader};
-use crate::members::member;
-use crate::message::{Incoming, Message, RpcError};
+use crate::call::{BridgeConfig, CallError, Called, Request, Timing};
+use crate::framing::LineReader;
 use crate::params::{self, Era};
 use crate::pending::{Opened, Pending, Reply};
+use crate::questions::Questions;
+use crate::reader::{Listener, read_messages};
 use crate::writer::{Outgoing, write_messages};
-
-/// How much a bridge takes on.
-#[derive(Debug, Clone, Copy)]
-pub struct BridgeConfig {
-    /// Requests the peer is given at once.
-    pub max_in_flight: usize,
-    /// Calls that may wait for their turn.
-    pub queue_limit: usize,
-    /// Bytes of params that waiting and running calls may hold together.
-    pub held_bytes_limit: usize,
-    /// The longest message, in either direction.
-    pub max_message: usize,
-}
-
-impl Default for BridgeConfig {
-    fn default() -> Self {
-        Self {
-            max_in_flight: 1,
-            queue_limit: 512,
-            held_bytes_limit: 256 << 20,
-            max_message: 64 << 20,
-        }
-    }
-}
-
-/// Hears what the peer says of its own accord.
-pub trait Listener: Send + Sync + 'static {
-    /// A notification other than progress.
-    fn notified(&self, method: &str, params: Option<&Bytes>);
-    /// A line on stdout that is no JSON-RPC message.
-    fn noise(&self, line: &[u8]);
-    /// A line over the cap.
-    fn oversized(&self, bytes: u64);
-}
-
-/// One call.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The JSON-RPC method.
-    pub method: String,
-    /// Valid JSON, or nothing.
-    pub params: Option<Bytes>,
-    /// How long the peer may be silent about it.
-    pub timeout: Duration,
-    /// Whether it goes past the queue: for heartbeats and the handshake.
-    pub urgent: bool,
-}
-
-impl Request {
-    /// A call that waits for its turn.
-    pub fn new(method: impl Into<String>, params: Option<Bytes>, timeout: Duration) -> Self {
-        Self { method: method.into(), params, timeout, urgent: false }
-    }
-
-    /// The same call, past the queue.
-    #[must_use]
-    pub fn urgent(self) -> Self {
-        Self { urgent: true, ..self }
-    }
-}
-
-/// How a call went.
-#[derive(Debug)]
-pub struct Called {
-    /// The result as JSON.
-    pub result: Result<Bytes, CallError>,
-    /// Where the time went.
-    pub timing: Timing,
-}
-
-/// Where a call's time went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
-    /// Waiting for its turn.
-    pub queue: Duration,
-    /// Until it was in the peer's pipe.
-    pub write: Duration,
-    /// Until the answer was there.
-    pub server: Duration,
-}
-
-/// Why a call has no result.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CallError {
-    /// The peer answered an error.
-    #[error("the server answered an error: {0}")]
-    Rpc(#[source] RpcError),
-    /// The peer was silent for too long.
-    #[error("the server did not answer within {0:?}")]
-    Timeout(Duration),
-    /// The call never had its turn, and the peer never saw it.
-    #[error("the server was busy with other calls for {0:?}; the call was never sent")]
-    QueueTimeout(Duration),
-    /// Too many calls wait already.
-    #[error("{waiting} calls already wait for the server")]
-    Overloaded {
-        /// How many.
-        waiting: usize,
-    },
-    /// The request is over the cap.
-    #[error("the request has {bytes} bytes, and at most {cap} are let through")]
-    RequestTooLarge {
-        /// Its size.
-        bytes: u64,
-        /// The cap.
-        cap: u64,
-    },
-    /// The answer is over the cap.
-    #[error("the server's answer has {bytes} bytes, and at most {cap} are let through")]
-    AnswerTooLarge {
-        /// Its size.
-        bytes: u64,
-        /// The cap.
-        cap: u64,
-    },
-    /// JSON-RPC params are an object, an array or absent.
-    #[error("params are neither an object nor an array")]
-    BadParams,
-    /// The peer ended before it answered.
-    #[error("the server ended before it answered")]
-    Disconnected,
-}
 
 /// A way to call one peer; clones share it.
 #[derive(Debug, Clone)]
@@ -157,18 +36,19 @@ pub struct Bridge {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     config: BridgeConfig,
     era: AtomicBool,
     turns: Semaphore,
     waiting: AtomicUsize,
     held_bytes: AtomicUsize,
-    pending: Arc<Pending>,
-    outbox: mpsc::Sender<Outgoing>,
+    pub(crate) pending: Arc<Pending>,
+    pub(crate) questions: Questions,
+    pub(crate) outbox: mpsc::Sender<Outgoing>,
     /// Asks the writer to end, and so closes the peer's stdin.
     closing: CancellationToken,
     /// Set when the peer's stdout has ended.
-    closed: CancellationToken,
+    pub(crate) closed: CancellationToken,
     epoch: Instant,
     /// Milliseconds from `epoch` to the last message in either direction.
     last_traffic: AtomicU64,
@@ -201,6 +81,7 @@ impl Bridge {
             waiting: AtomicUsize::new(0),
             held_bytes: AtomicUsize::new(0),
             pending,
+            questions: Questions::default(),
             outbox,
             closing,
             closed: CancellationToken::new(),
@@ -277,13 +158,16 @@ impl Bridge {
         let _turn = if request.urgent { None } else { Some(shared.turn(request.timeout).await?) };
         marks.sent = Some(Instant::now());
 
-        let Opened { id, reply } = shared.pending.open().ok_or(CallError::Disconnected)?;
+        let Opened { id, reply } =
+            shared.pending.open(request.owner()).ok_or(CallError::Disconnected)?;
         let sent = AtomicBool::new(false);
         let mut ticket = Ticket { shared, id, sent: &sent, reason: "the caller went away" };
         let stamped = params::stamp(request.params, id, self.era()).ok_or(CallError::BadParams)?;
         let message = Outgoing::request(Some(id), &request.method, stamped.params.as_ref());
         drop(stamped.params);
-        let progress = stamped.wants_progress.then(|| shared.pending.watch_progress(id));
+        let client = request.caller.as_ref().map(|caller| caller.client());
+        let watched = stamped.token.is_some() || client.is_some();
+        let progress = watched.then(|| shared.pending.watch_progress(id, stamped.token));
 
         let answer = async {
             shared.outbox.send(message).await.map_err(|_| CallError::Disconnected)?;
@@ -297,6 +181,11 @@ impl Bridge {
                 biased;
                 result = &mut answer => return result,
                 () = &mut deadline => {
+                    // A server that waits for its caller is not the one that is silent.
+                    if client.is_some_and(|client| shared.questions.waits_for(client)) {
+                        deadline.as_mut().reset(Instant::now() + request.timeout);
+                        continue;
+                    }
                     // The silence that counts begins with the last sign of progress.
                     let Some(progressed) = progress.as_ref().and_then(|progress| progress.take()) else {
                         ticket.reason = "the request timed out";
@@ -356,13 +245,13 @@ impl Shared {
     }
 
     /// For what must not wait: a peer that does not read loses it.
-    fn send_or_drop(&self, message: Outgoing) {
+    pub(crate) fn send_or_drop(&self, message: Outgoing) {
         if self.outbox.try_send(message).is_err() {
             tracing::debug!("the server does not read its stdin; a message to it was dropped");
         }
     }
 
-    fn heard(&self) {
+    pub(crate) fn heard(&self) {
         self.touch();
         if self.listening_for_life.load(Ordering::Relaxed)
             && self.listening_for_life.swap(false, Ordering::Relaxed)
@@ -379,72 +268,6 @@ impl Shared {
     fn last_traffic(&self) -> Duration {
         Duration::from_millis(self.last_traffic.load(Ordering::Relaxed))
     }
-
-    fn take(&self, message: Message, listener: &dyn Listener) {
-        match message {
-            Message::Response { id, outcome } => {
-                if !id.is_some_and(|id| self.pending.answer(id, outcome)) {
-                    tracing::debug!(?id, "an answer came that nobody waits for");
-                }
-            }
-            Message::Notification { method, params } if method == "notifications/progress" => {
-                if let Some(id) = params.as_ref().and_then(progress_token) {
-                    self.pending.progressed(id);
-                }
-            }
-            Message::Notification { method, params } => listener.notified(&method, params.as_ref()),
-            Message::Request { id, method, .. } => self.send_or_drop(answer_to(&id, &method)),
-        }
-    }
-}
-
-/// What the daemon itself answers a server that asks: it is alive, and offers nothing else.
-fn answer_to(id: &Bytes, method: &str) -> Outgoing {
-    if method == "ping" {
-        return Outgoing::response(id, r#""result":{}"#);
-    }
-    let message = serde_json::Value::from(format!("Method not found: {method}"));
-    Outgoing::response(id, &format!(r#""error":{{"code":-32601,"message":{message}}}"#))
-}
-
-fn progress_token(params: &Bytes) -> Option<u64> {
-    serde_json::from_slice(member(params, "progressToken")?).ok()
-}
-
-async fn read_messages<R>(
-    mut lines: LineReader<R>,
-    shared: Arc<Shared>,
-    listener: Arc<dyn Listener>,
-) where
-    R: AsyncRead + Unpin,
-{
-    loop {
-        match lines.next().await {
-            Ok(Some(Frame::Line(line))) => match Incoming::parse(&line) {
-                Ok(Incoming::One(message)) => shared.take(message, &*listener),
-                Ok(Incoming::Batch(messages)) => {
-                    for message in messages {
-                        shared.take(message, &*listener);
-                    }
-                }
-                Err(_) => listener.noise(&line),
-            },
-            Ok(Some(Frame::TooLong { bytes, id, .. })) => {
-                listener.oversized(bytes);
-                if let Some(id) = id {
-                    shared.pending.too_large(id, bytes);
-                }
-            }
-            Ok(None) => break,
-            Err(error) => {
-                tracing::debug!(%error, "the server's stdout cannot be read");
-                break;
-            }
-        }
-        shared.heard();
-    }
-    shared.pending.close();
-    shared.closed.cancel();
 }
 
 /// Moments of one call.

@@ -10,7 +10,8 @@ use bytes::Bytes;
 use cofer_model::PeerInfo;
 use serde_json::{Value, json};
 
-use crate::bridge::{Bridge, CallError, Request};
+use crate::bridge::Bridge;
+use crate::call::{CallError, Request};
 use crate::message::RpcError;
 use crate::params::Era;
 
@@ -54,18 +55,41 @@ pub enum HandshakeError {
     Ended,
 }
 
-/// Opens the conversation within `timeout` and tells who is there.
+/// A conversation that is open.
+#[derive(Debug)]
+pub struct Opening {
+    /// Who is there.
+    pub peer: PeerInfo,
+    /// The answer to `initialize` or `server/discover`, as it came.
+    pub answer: Bytes,
+}
+
+/// Opens the conversation within `timeout` and tells who is there. What clients behind us can
+/// do is offered: a server asks it of the client whose call it works on.
 pub async fn handshake(bridge: &Bridge, timeout: Duration) -> Result<PeerInfo, HandshakeError> {
     let params = json!({
         "protocolVersion": LATEST_WITH_INITIALIZE,
-        "capabilities": {},
+        "capabilities": {
+            "sampling": {"tools": {}},
+            "elicitation": {"form": {}, "url": {}},
+            "roots": {"listChanged": true},
+        },
         "clientInfo": {"name": "cofer", "title": "Cofer", "version": env!("CARGO_PKG_VERSION")},
     });
-    match ask(bridge, "initialize", &params, timeout).await? {
+    Ok(handshake_as(bridge, Bytes::from(params.to_string()), timeout).await?.peer)
+}
+
+/// Opens the conversation as one client, whose params of `initialize` are given.
+pub async fn handshake_as(
+    bridge: &Bridge,
+    params: Bytes,
+    timeout: Duration,
+) -> Result<Opening, HandshakeError> {
+    match ask(bridge, "initialize", params, timeout).await? {
         Ok(answer) => {
-            let peer = read_initialize(&answer)?;
+            let peer = read_initialize(&answer.value)?;
             bridge.notify("notifications/initialized", None);
-            Ok(peer)
+            Ok(Opening { peer, answer: answer.bytes })
         }
         Err(refusal) => discover(bridge, refusal, timeout).await,
     }
@@ -75,10 +99,10 @@ async fn discover(
     bridge: &Bridge,
     initialize: RpcError,
     timeout: Duration,
-) -> Result<PeerInfo, HandshakeError> {
+) -> Result<Opening, HandshakeError> {
     bridge.set_era(Era::Discover);
-    match ask(bridge, "server/discover", &json!({}), timeout).await? {
-        Ok(answer) => read_discover(&answer),
+    match ask(bridge, "server/discover", Bytes::from_static(b"{}"), timeout).await? {
+        Ok(answer) => Ok(Opening { peer: read_discover(&answer.value)?, answer: answer.bytes }),
         Err(discover) => Err(HandshakeError::Refused {
             initialize: Box::new(initialize),
             discover: Box::new(discover),
@@ -86,17 +110,22 @@ async fn discover(
     }
 }
 
+/// An answer, read and as it came.
+struct Answer {
+    value: Value,
+    bytes: Bytes,
+}
+
 /// The server's answer or its error; what kept it from answering at all ends the handshake.
 async fn ask(
     bridge: &Bridge,
     method: &'static str,
-    params: &Value,
+    params: Bytes,
     timeout: Duration,
-) -> Result<Result<Value, RpcError>, HandshakeError> {
-    let params = Some(Bytes::from(params.to_string()));
-    match bridge.call(Request::new(method, params, timeout).urgent()).await.result {
-        Ok(result) => match serde_json::from_slice(&result) {
-            Ok(value) => Ok(Ok(value)),
+) -> Result<Result<Answer, RpcError>, HandshakeError> {
+    match bridge.call(Request::new(method, Some(params), timeout).urgent()).await.result {
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(value) => Ok(Ok(Answer { value, bytes })),
             Err(error) => Err(HandshakeError::Nonsense { method, reason: error.to_string() }),
         },
         Err(CallError::Rpc(error)) => Ok(Err(error)),

@@ -7,6 +7,8 @@
 #![warn(missing_docs)]
 
 mod bridge;
+mod call;
+mod caller;
 mod framing;
 mod handshake;
 pub mod http;
@@ -17,14 +19,21 @@ mod object;
 mod oversize;
 mod params;
 mod pending;
+mod questions;
+mod reader;
 mod writer;
 
-pub use bridge::{Bridge, BridgeConfig, CallError, Called, Listener, Request, Timing};
+pub use bridge::Bridge;
+pub use call::{BridgeConfig, CallError, Called, Request, Timing};
+pub use caller::{Caller, ClientId, Question};
 pub use framing::{Frame, LineReader};
-pub use handshake::{HandshakeError, LATEST_WITH_INITIALIZE, MODERN, handshake};
+pub use handshake::{
+    HandshakeError, LATEST_WITH_INITIALIZE, MODERN, Opening, handshake, handshake_as,
+};
 pub use listing::{Listing, collect_pages};
 pub use members::member;
 pub use message::{Incoming, Malformed, Message, RpcError};
 pub use object::read_object;
 pub use oversize::IdScanner;
 pub use params::Era;
+pub use reader::Listener;

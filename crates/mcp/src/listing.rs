@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::bridge::{Bridge, CallError, Request};
+use crate::bridge::Bridge;
+use crate::call::{CallError, Request};
 use crate::message::RpcError;
 
 /// A server that gives more pages than this never ends.
@@ -69,9 +70,6 @@ impl Page {
 
 /// A list that is none counts as an error of the server's.
 fn nonsense(what: &str, reason: &str) -> CallError {
-    CallError::Rpc(RpcError {
-        code: -32603,
-        message: format!("the server's answer for `{what}` is not a list: {reason}"),
-        data: None,
-    })
+    let message = format!("the server's answer for `{what}` is not a list: {reason}");
+    CallError::Rpc(RpcError::new(-32603, message))
 }

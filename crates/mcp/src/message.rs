@@ -1,8 +1,8 @@
 //! One JSON-RPC message: id and method are read, everything else stays the bytes it came in.
 
 use bytes::Bytes;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::object::read_object;
 
@@ -53,6 +53,8 @@ pub struct RpcError {
     pub message: String,
     /// More, where the peer sent more.
     pub data: Option<Value>,
+    /// All of it as it came, where it came from a peer.
+    pub raw: Option<Box<Bytes>>,
 }
 
 /// A line that is no JSON-RPC message.
@@ -100,7 +102,8 @@ impl Message {
                 Ok(Self::Response { id: own_id(id), outcome: Ok(slice(result)) })
             }
             (None, _, Some(error)) => {
-                Ok(Self::Response { id: own_id(id), outcome: Err(RpcError::read(error)) })
+                let error = RpcError::read(slice(error));
+                Ok(Self::Response { id: own_id(id), outcome: Err(error) })
             }
             _ => {
                 Err(Malformed { reason: "it has no method, result or error of its own".to_owned() })
@@ -110,8 +113,26 @@ impl Message {
 }
 
 impl RpcError {
+    /// An error of our own.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, raw: None }
+    }
+
+    /// The error object: as it came, where it came from a peer and is one.
+    pub fn to_json(&self) -> Bytes {
+        if let Some(raw) = self.raw.as_deref().filter(|raw| raw.starts_with(b"{")) {
+            return raw.clone();
+        }
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let (Some(members), Some(data)) = (error.as_object_mut(), &self.data) {
+            members.insert("data".to_owned(), data.clone());
+        }
+        Bytes::from(error.to_string())
+    }
+
     /// An error of a peer that bends the form is still an error: what is missing gets a stand-in.
-    fn read(json: &[u8]) -> Self {
+    fn read(raw: Bytes) -> Self {
+        let json = &raw[..];
         let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
         let code = value.get("code").and_then(Value::as_i64).unwrap_or(-32603);
         let message = match value.get("message").and_then(Value::as_str) {
@@ -121,7 +142,8 @@ impl RpcError {
                 String::from_utf8_lossy(json)
             ),
         };
-        Self { code, message, data: value.get("data").cloned() }
+        let data = value.get("data").cloned();
+        Self { code, message, data, raw: Some(Box::new(raw)) }
     }
 }
 
@@ -162,7 +184,6 @@ impl<'a> Envelope<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn parse(text: &str) -> Result<Incoming, Malformed> {
         Incoming::parse(&Bytes::copy_from_slice(text.as_bytes()))
@@ -209,15 +230,32 @@ mod tests {
         let message = one(
             r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32001,"message":"no","data":{"a":[1]}}}"#,
         );
-        let error =
-            RpcError { code: -32001, message: "no".to_owned(), data: Some(json!({"a": [1]})) };
-        assert_eq!(message, Message::Response { id: Some(3), outcome: Err(error) });
+        let Message::Response { id: Some(3), outcome: Err(error) } = message else {
+            panic!("not an error: {message:?}");
+        };
+        assert_eq!((error.code, error.message.as_str()), (-32001, "no"));
+        assert_eq!(error.data, Some(json!({"a": [1]})));
         let Message::Response { id: None, outcome: Err(error) } =
             one(r#"{"id":null,"error":"boom"}"#)
         else {
             panic!("not an error");
         };
         assert_eq!(error.code, -32603);
+    }
+
+    #[test]
+    fn an_error_is_passed_on_as_it_came() {
+        let raw =
+            r#"{"code":-32001 ,"message":"\ud800","data":{"n":12345678901234567890123},"x":1}"#;
+        let Message::Response { outcome: Err(error), .. } =
+            one(&format!(r#"{{"id":3,"error":{raw}}}"#))
+        else {
+            panic!("not an error");
+        };
+        assert_eq!(error.to_json(), raw.as_bytes());
+        let ours = RpcError::new(-32603, "a \"quoted\" word");
+        let again: Value = serde_json::from_slice(&ours.to_json()).unwrap();
+        assert_eq!(again, json!({"code": -32603, "message": "a \"quoted\" word"}));
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub enum Era {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamped {
     pub(crate) params: Option<Bytes>,
-    /// Whether the caller asked for progress.
-    pub(crate) wants_progress: bool,
+    /// The caller's own progress token as JSON, where it asked for progress.
+    pub(crate) token: Option<Bytes>,
 }
 
 /// What a modern request says of itself unless the caller does: the key and its JSON.
@@ -45,12 +45,12 @@ pub(crate) fn stamp(params: Option<Bytes>, id: u64, era: Era) -> Option<Stamped>
         Some(_) => return None,
         None => None,
     };
-    let (params, wants_progress) = own_token(params, id);
+    let (params, token) = own_token(params, id);
     let params = match era {
         Era::Initialize => params,
         Era::Discover => Some(with_modern_meta(params)),
     };
-    Some(Stamped { params, wants_progress })
+    Some(Stamped { params, token })
 }
 
 /// A line end in valid JSON is white space between tokens: a blank serves as well, and does
@@ -62,18 +62,33 @@ fn on_one_line(params: Bytes) -> Bytes {
     params.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect()
 }
 
-fn own_token(params: Option<Bytes>, id: u64) -> (Option<Bytes>, bool) {
+fn own_token(params: Option<Bytes>, id: u64) -> (Option<Bytes>, Option<Bytes>) {
     let Some(params) = params else {
-        return (None, false);
+        return (None, None);
     };
     // Most requests ask for no progress; a search is much cheaper than a parse.
     if memmem::find(&params, br#""progressToken""#).is_none() {
-        return (Some(params), false);
+        return (Some(params), None);
     }
     let Some(token) = find_meta(&params).and_then(|meta| meta.token) else {
-        return (Some(params), false);
+        return (Some(params), None);
     };
-    (Some(splice(&params, token, id.to_string().as_bytes())), true)
+    let own = params.slice(token.clone());
+    (Some(splice(&params, token, id.to_string().as_bytes())), Some(own))
+}
+
+/// The params of a progress notification with the caller's own token.
+pub(crate) fn with_token(params: &Bytes, token: &[u8]) -> Bytes {
+    match member(params, "progressToken") {
+        Some(ours) => splice(params, span_of(params, ours), token),
+        None => params.clone(),
+    }
+}
+
+/// Where `part` stands in `whole`, of which it is a slice.
+fn span_of(whole: &[u8], part: &[u8]) -> Range<usize> {
+    let start = part.as_ptr().addr() - whole.as_ptr().addr();
+    start..start + part.len()
 }
 
 fn with_modern_meta(params: Option<Bytes>) -> Bytes {
@@ -117,12 +132,9 @@ struct Meta {
 }
 
 fn find_meta(params: &[u8]) -> Option<Meta> {
-    let span_of = |part: &[u8]| {
-        let start = part.as_ptr().addr() - params.as_ptr().addr();
-        start..start + part.len()
-    };
     let meta = member(params, "_meta").filter(|meta| meta.starts_with(b"{"))?;
-    Some(Meta { span: span_of(meta), token: member(meta, "progressToken").map(span_of) })
+    let token = member(meta, "progressToken").map(|token| span_of(params, token));
+    Some(Meta { span: span_of(params, meta), token })
 }
 
 #[cfg(test)]
@@ -133,7 +145,7 @@ mod tests {
     fn check(params: &str, era: Era, expected: &str, progress: bool) {
         let stamped = stamp(Some(Bytes::copy_from_slice(params.as_bytes())), 9, era).unwrap();
         let text = String::from_utf8(stamped.params.unwrap().to_vec()).unwrap();
-        assert_eq!((text.as_str(), stamped.wants_progress), (expected, progress));
+        assert_eq!((text.as_str(), stamped.token.is_some()), (expected, progress));
     }
 
     #[test]
@@ -156,6 +168,11 @@ mod tests {
             r#"{"_meta": {"progressToken":9,"k":1},"x":[1.0]}"#,
             true,
         );
+        let params = Bytes::from_static(br#"{"_meta":{"progressToken":"a\"b"}}"#);
+        let stamped = stamp(Some(params), 9, Era::Initialize).unwrap();
+        let told = Bytes::from_static(br#"{"progress":1.0, "progressToken":9}"#);
+        let restored = with_token(&told, &stamped.token.unwrap());
+        assert_eq!(restored, br#"{"progress":1.0, "progressToken":"a\"b"}"#[..]);
         let elsewhere = r#"{"arguments":{"progressToken":1}}"#;
         check(elsewhere, Era::Initialize, elsewhere, false);
     }
@@ -173,7 +190,7 @@ mod tests {
                 None
             );
         }
-        let none = Stamped { params: None, wants_progress: false };
+        let none = Stamped { params: None, token: None };
         assert_eq!(stamp(Some(Bytes::from_static(b"null")), 1, Era::Initialize), Some(none));
     }
 

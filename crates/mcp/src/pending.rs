@@ -8,7 +8,9 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::RpcError;
+use crate::caller::{Caller, ClientId};
+use crate::message::RpcError;
+use crate::params::with_token;
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -34,22 +36,43 @@ impl Progress {
     }
 }
 
-#[derive(Debug)]
 struct Entry {
     reply: oneshot::Sender<Reply>,
+    owner: Owner,
     progress: Option<Arc<Progress>>,
+    /// The caller's own progress token, as JSON.
+    token: Option<Bytes>,
     written: Option<Instant>,
 }
 
-#[derive(Debug, Default)]
+/// For whom a request is made.
+#[derive(Clone)]
+pub(crate) enum Owner {
+    /// For ourselves: a heartbeat, the handshake.
+    Us,
+    /// For somebody who cannot be asked anything.
+    Stranger,
+    /// For somebody who can.
+    Caller(Arc<dyn Caller>),
+}
+
+#[derive(Default)]
 struct State {
     last_id: u64,
     closed: bool,
     entries: HashMap<u64, Entry>,
 }
 
+impl Entry {
+    fn touch(&self) {
+        if let Some(progress) = &self.progress {
+            *progress.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+}
+
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Pending {
     state: Mutex<State>,
 }
@@ -63,7 +86,7 @@ pub(crate) struct Opened {
 
 impl Pending {
     /// Gives a request an id and a place, or none where the peer is gone.
-    pub(crate) fn open(&self) -> Option<Opened> {
+    pub(crate) fn open(&self, owner: Owner) -> Option<Opened> {
         let (sender, reply) = oneshot::channel();
         let mut state = self.lock();
         if state.closed {
@@ -71,15 +94,17 @@ impl Pending {
         }
         state.last_id += 1;
         let id = state.last_id;
-        state.entries.insert(id, Entry { reply: sender, progress: None, written: None });
+        let entry = Entry { reply: sender, owner, progress: None, token: None, written: None };
+        state.entries.insert(id, entry);
         Some(Opened { id, reply })
     }
 
     /// Watches the progress of request `id` from now on.
-    pub(crate) fn watch_progress(&self, id: u64) -> Arc<Progress> {
+    pub(crate) fn watch_progress(&self, id: u64, token: Option<Bytes>) -> Arc<Progress> {
         let progress = Arc::new(Progress::default());
         if let Some(entry) = self.lock().entries.get_mut(&id) {
             entry.progress = Some(Arc::clone(&progress));
+            entry.token = token;
         }
         progress
     }
@@ -108,13 +133,49 @@ impl Pending {
         entry.is_some_and(|entry| entry.reply.send(Reply::TooLarge { bytes }).is_ok())
     }
 
-    /// Notes progress of request `id`.
-    pub(crate) fn progressed(&self, id: u64) {
-        if let Some(progress) =
-            self.lock().entries.get(&id).and_then(|entry| entry.progress.as_ref())
-        {
-            *progress.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    /// Notes progress of request `id` and tells its caller of it.
+    pub(crate) fn progressed(&self, id: u64, params: &Bytes) {
+        let told = {
+            let state = self.lock();
+            let Some(entry) = state.entries.get(&id) else {
+                return;
+            };
+            entry.touch();
+            match (&entry.owner, &entry.token) {
+                (Owner::Caller(caller), Some(token)) => Some((Arc::clone(caller), token.clone())),
+                _ => None,
+            }
+        };
+        if let Some((caller, token)) = told {
+            caller.progressed(with_token(params, &token));
         }
+    }
+
+    /// Counts as progress of all requests of a client.
+    pub(crate) fn progress_of(&self, client: ClientId) {
+        for entry in self.lock().entries.values() {
+            if matches!(&entry.owner, Owner::Caller(caller) if caller.client() == client) {
+                entry.touch();
+            }
+        }
+    }
+
+    /// Who has made every request that waits for an answer; none where it is not one client.
+    pub(crate) fn only_caller(&self) -> Option<Arc<dyn Caller>> {
+        let state = self.lock();
+        let mut newest: Option<(u64, &Arc<dyn Caller>)> = None;
+        for (id, entry) in &state.entries {
+            match &entry.owner {
+                Owner::Us => {}
+                Owner::Stranger => return None,
+                Owner::Caller(caller) => match newest {
+                    Some((_, other)) if other.client() != caller.client() => return None,
+                    Some((other, _)) if other > *id => {}
+                    _ => newest = Some((*id, caller)),
+                },
+            }
+        }
+        newest.map(|(_, caller)| Arc::clone(caller))
     }
 
     /// Takes request `id` out unanswered; false where it had been answered.
@@ -143,5 +204,11 @@ impl Pending {
     /// No code panics while it holds the lock, so that a poisoned table is still whole.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").field("waiting", &self.len()).finish_non_exhaustive()
     }
 }

@@ -49,14 +49,12 @@ impl Outgoing {
         Self { id, head, body: Bytes::new(), tail: b"" }
     }
 
-    /// The answer to a request of the peer's; `member` is `"result":…` or `"error":…`.
-    pub(crate) fn response(id: &Bytes, member: &str) -> Self {
+    /// The answer to a request of the peer's; `member` is `result` or `error`.
+    pub(crate) fn response(id: &Bytes, member: &str, payload: &Bytes) -> Self {
         let mut head = br#"{"jsonrpc":"2.0","id":"#.to_vec();
         head.extend_from_slice(id);
-        head.push(b',');
-        head.extend_from_slice(member.as_bytes());
-        head.extend_from_slice(b"}\n");
-        Self { id: None, head, body: Bytes::new(), tail: b"" }
+        head.extend_from_slice(format!(r#","{member}":"#).as_bytes());
+        Self::with_payload(None, head, payload)
     }
 
     /// A message that is written as it is.

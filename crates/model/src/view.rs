@@ -237,6 +237,9 @@ pub struct ActivityEntry {
     pub method: String,
     /// The tool, for `tools/call`.
     pub tool: Option<String>,
+    /// Who called, where it is known.
+    #[serde(default)]
+    pub client: Option<String>,
     /// When it began.
     #[serde(with = "time::serde::rfc3339")]
     pub started_at: OffsetDateTime,

@@ -76,19 +76,26 @@ pub(crate) struct CallRecord<'a> {
     started_at: OffsetDateTime,
     started: Instant,
     request_bytes: u64,
+    client: Option<Arc<str>>,
     finished: bool,
+}
+
+/// A call that begins.
+pub(crate) struct Beginning<'a, 'p> {
+    pub(crate) log: &'a ServerLog,
+    pub(crate) id: ServerId,
+    /// The server's name.
+    pub(crate) server: &'a str,
+    pub(crate) method: &'p str,
+    pub(crate) params: Option<&'p Bytes>,
+    /// Who calls.
+    pub(crate) client: Option<Arc<str>>,
 }
 
 impl CallRecorder {
     /// Takes note that a call begins.
-    pub(crate) fn begin<'a>(
-        &'a self,
-        log: &'a ServerLog,
-        id: ServerId,
-        server: &'a str,
-        method: &str,
-        params: Option<&Bytes>,
-    ) -> CallRecord<'a> {
+    pub(crate) fn begin<'a>(&'a self, beginning: Beginning<'a, '_>) -> CallRecord<'a> {
+        let Beginning { log, id, server, method, params, client } = beginning;
         let tool = ToolCall::read(method, params);
         let record = CallRecord {
             recorder: self,
@@ -101,6 +108,7 @@ impl CallRecorder {
             started_at: OffsetDateTime::now_utc(),
             started: Instant::now(),
             request_bytes: params.map_or(0, |params| params.len() as u64),
+            client,
             finished: false,
         };
         if let Some(tool) = tool {
@@ -199,6 +207,7 @@ impl CallRecord<'_> {
             server: self.server.to_string(),
             method: self.method.clone(),
             tool: self.tool.clone(),
+            client: self.client.as_deref().map(str::to_owned),
             started_at: self.started_at,
             duration_ms,
             stages: Stages {

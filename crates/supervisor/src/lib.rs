@@ -21,5 +21,8 @@ pub use launch::{
     Door, Explanation, Facts, Launched, Launcher, LauncherByKind, ProcessLauncher, Running, Tell,
 };
 pub use rotating::{RotatingFile, Rotation};
-pub use server::{CallFailure, LogFeed, Recorder, ServerHandle, ServerLog, Snapshot};
+pub use server::{
+    Asking, CallFailure, LogFeed, Notice, PrivateServer, Recorder, ServerHandle, ServerLog,
+    Snapshot,
+};
 pub use supervisor::{Supervisor, SupervisorConfig};

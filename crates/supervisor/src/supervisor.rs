@@ -16,8 +16,8 @@ use crate::calls::{ActivityLog, CallObserver, CallRecorder};
 use crate::events::EventBus;
 use crate::launch::Launcher;
 use crate::server::{
-    Beginning, Driver, DriverParts, HandleParts, Order, Publisher, Recorder, Reporter,
-    ServerHandle, ServerLog, Snapshot,
+    Beginning, Driver, DriverParts, HandleParts, Means, Notices, Order, Publisher, Recorder,
+    Reporter, ServerHandle, ServerLog, Snapshot,
 };
 
 /// How long servers are given to end by themselves.
@@ -206,6 +206,12 @@ impl Supervisor {
             log: Arc::clone(&log),
             noise: Arc::new(AtomicU64::new(0)),
             calls: inner.calls.clone(),
+            notices: Notices::default(),
+            means: Means {
+                launcher: Arc::clone(&inner.launcher),
+                tasks: inner.tasks.clone(),
+                max_message: inner.config.max_message,
+            },
         });
         let handle = ServerHandle { parts: Arc::clone(&parts) };
         self.enter(&handle);

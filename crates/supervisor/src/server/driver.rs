@@ -132,7 +132,7 @@ impl Driver {
             Ok(Err(failure)) => return self.not_started(failure, standing).await,
             Err(leave) => return leave.next,
         };
-        match self.unless_ordered(place, run.open(deadline)).await {
+        match self.unless_ordered(place, run.open(None, deadline)).await {
             Ok(Ok(opened)) => Next::Ready(Box::new((run, opened))),
             Ok(Err(error)) => {
                 let failure = not_ready(run, &error).await;
@@ -171,7 +171,7 @@ impl Driver {
     }
 
     async fn ready(&mut self, (run, opened): (Run, Opened)) -> Next {
-        self.parts.handle.live.store(Some(Arc::new(run.live())));
+        self.parts.handle.set_live(Some(run.live()));
         self.parts.reporter.ready(opened, run.pid(), run.facts()).await;
         // None while it is silent.
         let mut well_since = Some(Instant::now());
@@ -207,7 +207,7 @@ impl Driver {
     }
 
     async fn crashed(&mut self, run: Run, exit: Option<Exit>, well: Duration) -> Next {
-        self.parts.handle.live.store(None);
+        self.parts.handle.set_live(None);
         self.parts.reporter.leaving(run.facts());
         let explanation = run.explanation().await;
         let stderr = run.clear().await;
@@ -342,7 +342,7 @@ impl Driver {
 
     /// Stops what runs and goes where an order led.
     async fn stop(&self, run: Run, leave: Leave) -> Next {
-        self.parts.handle.live.store(None);
+        self.parts.handle.set_live(None);
         tracing::info!(target: "MCP", server = %self.spec.name, pid = run.pid(), "stopping");
         self.parts.reporter.leaving(run.facts());
         let how = run.stop(leave.grace).await;
@@ -422,6 +422,7 @@ async fn launch(
         log: &handle.log,
         log_position,
         noise: &handle.noise,
+        notices: handle.notices.clone(),
         tasks: &parts.tasks,
     };
     Ok(Launch { run: Run::begin(launched, outlets), deadline, _slot: slot })

@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
-use cofer_mcp::{Bridge, CallError, Called, Listing, Request, collect_pages};
-use cofer_model::{ServerId, ServerSpec, Status, Usage};
+use cofer_mcp::{Bridge, CallError, Called, Caller, Era, Listing, Request, collect_pages};
+use cofer_model::{Failure, PeerInfo, ServerId, ServerSpec, Status, Usage};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
 
 use super::inbox::Order;
 use super::log::ServerLog;
+use super::notices::{Notice, Notices};
+use super::private::PrivateServer;
 use super::snapshot::Snapshot;
-use crate::calls::CallRecorder;
-use crate::launch::{Facts, Running};
+use crate::calls::{Beginning, CallRecorder};
+use crate::launch::{Facts, Launcher, Running};
 
 /// See the module.
 #[derive(Clone)]
@@ -35,6 +38,48 @@ pub(crate) struct HandleParts {
     pub(crate) log: Arc<ServerLog>,
     pub(crate) noise: Arc<AtomicU64>,
     pub(crate) calls: CallRecorder,
+    pub(crate) notices: Notices,
+    pub(crate) means: Means,
+}
+
+/// What a further process of the server is started with.
+pub(crate) struct Means {
+    pub(crate) launcher: Arc<dyn Launcher>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) max_message: usize,
+}
+
+impl HandleParts {
+    /// Lets calls through to what runs now, or to nothing.
+    pub(crate) fn set_live(&self, live: Option<Live>) {
+        let is_up = live.is_some();
+        let was_up = self.live.swap(live.map(Arc::new)).is_some();
+        if is_up || was_up {
+            self.notices.tell(if is_up { Notice::Up } else { Notice::Down });
+        }
+    }
+}
+
+/// One request to a server.
+#[derive(Clone)]
+pub struct Asking<'a> {
+    /// The JSON-RPC method.
+    pub method: &'a str,
+    /// Valid JSON, or nothing.
+    pub params: Option<Bytes>,
+    /// How long the server may be silent about it; what it is configured with where not given.
+    pub timeout: Option<Duration>,
+    /// Who asks, where they can be reached while it runs.
+    pub caller: Option<Arc<dyn Caller>>,
+    /// What the activity calls whoever asks.
+    pub client: Option<Arc<str>>,
+}
+
+impl<'a> Asking<'a> {
+    /// A request of nobody in particular.
+    pub fn new(method: &'a str, params: Option<Bytes>) -> Self {
+        Self { method, params, timeout: None, caller: None, client: None }
+    }
 }
 
 /// A server that answers.
@@ -115,20 +160,72 @@ impl ServerHandle {
         params: Option<Bytes>,
         timeout: Option<Duration>,
     ) -> Result<Bytes, CallFailure> {
-        let bridge = self.bridge()?;
+        self.call_by(Asking { timeout, ..Asking::new(method, params) }).await
+    }
+
+    /// The same for a caller whom the server can reach while it works.
+    pub async fn call_by(&self, asking: Asking<'_>) -> Result<Bytes, CallFailure> {
+        self.call_over(&self.bridge()?, asking).await
+    }
+
+    /// Sends a request over one of the server's bridges, and leaves its traces.
+    pub(super) async fn call_over(
+        &self,
+        bridge: &Bridge,
+        asking: Asking<'_>,
+    ) -> Result<Bytes, CallFailure> {
+        let Asking { method, params, timeout, caller, client } = asking;
         let spec = self.parts.spec.load_full();
         let timeout = timeout.unwrap_or_else(|| spec.call_timeout());
-        let calls = &self.parts.calls;
-        let record = calls.begin(
-            &self.parts.log,
-            self.parts.id,
-            spec.name.as_str(),
+        let record = self.parts.calls.begin(Beginning {
+            log: &self.parts.log,
+            id: self.parts.id,
+            server: spec.name.as_str(),
             method,
-            params.as_ref(),
-        );
-        let called: Called = bridge.call(Request::new(method, params, timeout)).await;
+            params: params.as_ref(),
+            client,
+        });
+        let called: Called = bridge.call(Request::new(method, params, timeout).by(caller)).await;
         record.finish(&called);
         Ok(called.result?)
+    }
+
+    /// Tells the server something, where it runs.
+    pub fn notify(&self, method: &str, params: Option<&Bytes>) {
+        if let Ok(bridge) = self.bridge() {
+            bridge.notify(method, params);
+        }
+    }
+
+    /// What the server says of its own accord and what becomes of it, from now on. A reader
+    /// that is too slow loses the oldest and is told so.
+    pub fn notices(&self) -> broadcast::Receiver<Arc<Notice>> {
+        self.parts.notices.subscribe()
+    }
+
+    /// Who the server said it is, while it is ready.
+    pub fn peer(&self) -> Option<Arc<PeerInfo>> {
+        self.snapshot().peer.clone()
+    }
+
+    /// In which era it is spoken to, while it is ready.
+    pub fn era(&self) -> Option<Era> {
+        self.bridge().ok().map(|bridge| bridge.era())
+    }
+
+    /// Waits, at most for `limit`, until calls get through. An error where they do not by then,
+    /// or will not without somebody's doing.
+    pub async fn ready(&self, limit: Duration) -> Result<(), CallFailure> {
+        if self.parts.live.load().is_some() {
+            return Ok(());
+        }
+        self.settled(limit).await;
+        self.bridge().map(drop)
+    }
+
+    /// Starts a process of its own for one client, given its params of `initialize`.
+    pub async fn open_private(&self, initialize: Bytes) -> Result<PrivateServer, Failure> {
+        PrivateServer::open(self, initialize).await
     }
 
     /// Follows a list over its pages.

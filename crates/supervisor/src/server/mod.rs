@@ -16,7 +16,8 @@
 //! whether a server is silent or busy; `run` is one process with the way it is spoken to,
 //! `door` the port of one that has no stdio bridge, `stop` ends it, `failure` finds the words
 //! for why it did not last, and `report` tells them. `snapshot` is what everybody else sees,
-//! `handle` the way in, `log` what the server said.
+//! `handle` the way in, `log` what the server said, `notices` what it said unasked, and
+//! `private` a further process of it that serves one client.
 //!
 //! A container whose engine is away is in `error` and stays switched on: its driver looks
 //! again and again, and starts it when the engine is back.
@@ -28,6 +29,8 @@ mod handle;
 mod health;
 mod inbox;
 mod log;
+mod notices;
+mod private;
 mod report;
 mod restart;
 mod run;
@@ -35,10 +38,13 @@ mod snapshot;
 mod stop;
 
 pub(crate) use driver::{Beginning, Driver, DriverParts};
-pub(crate) use handle::HandleParts;
-pub use handle::{CallFailure, ServerHandle};
+pub use handle::{Asking, CallFailure, ServerHandle};
+pub(crate) use handle::{HandleParts, Means};
 pub(crate) use inbox::Order;
 pub use log::{LogFeed, ServerLog};
+pub use notices::Notice;
+pub(crate) use notices::Notices;
+pub use private::PrivateServer;
 pub use report::Recorder;
 pub(crate) use report::Reporter;
 pub(crate) use snapshot::Publisher;

@@ -115,7 +115,7 @@ impl Reporter {
 
     pub(super) async fn ready(&self, opened: Opened, pid: u32, facts: Facts) {
         self.recorder.ready(self.id).await;
-        let Opened { peer, mcp_endpoint } = opened;
+        let Opened { peer, mcp_endpoint, .. } = opened;
         let protocol = match &peer {
             Some(peer) => format!("protocol {}", peer.protocol_version),
             None => "its port is open, and no MCP was found there".to_owned(),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, Listener, handshake};
+use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, Listener, Opening, handshake, handshake_as};
 use cofer_model::{Exit, HeartbeatSpec, LogStream, PeerInfo};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -18,6 +18,7 @@ use super::failure::NotReady;
 use super::handle::Live;
 use super::health::{change_of_health, change_of_http_health, change_of_port};
 use super::log::{ServerLog, pump_log, text_of};
+use super::notices::{Notice, Notices};
 use super::stop::{Stopped, ask_to_end};
 use crate::launch::{Door, Explanation, Facts, Launched, Running};
 
@@ -51,6 +52,8 @@ pub(super) struct Outlets<'a> {
     pub(super) log_position: u64,
     /// Counts the lines on stdout that are not MCP.
     pub(super) noise: &'a Arc<AtomicU64>,
+    /// Hears what the server says unasked.
+    pub(super) notices: Notices,
     pub(super) tasks: &'a TaskTracker,
 }
 
@@ -59,6 +62,8 @@ pub(super) struct Outlets<'a> {
 pub(super) struct Opened {
     /// Who it said it is; none where it does not speak MCP.
     pub(super) peer: Option<PeerInfo>,
+    /// What it answered when the conversation was opened for one client, as it came.
+    pub(super) answer: Option<Bytes>,
     /// Where it speaks MCP over HTTP.
     pub(super) mcp_endpoint: Option<String>,
 }
@@ -66,10 +71,10 @@ pub(super) struct Opened {
 impl Run {
     pub(super) fn begin(launched: Launched, outlets: Outlets<'_>) -> Self {
         let Launched { running, streams, door } = launched;
-        let Outlets { config, log, log_position, noise, tasks } = outlets;
+        let Outlets { config, log, log_position, noise, notices, tasks } = outlets;
         let stderr = pump_log(streams.stderr, Arc::clone(log), LogStream::Stderr);
         let stderr = tasks.spawn(stderr);
-        let listener = Arc::new(Ear { log: Arc::clone(log), noise: Arc::clone(noise) });
+        let listener = Arc::new(Ear { log: Arc::clone(log), noise: Arc::clone(noise), notices });
         noise.store(0, Ordering::Relaxed);
         let speaking = Speaking { config, listener, tasks: tasks.clone() };
         let bridge = match door {
@@ -106,21 +111,38 @@ impl Run {
         Live { bridge: self.bridge.clone(), running: Arc::clone(&self.running) }
     }
 
-    /// Opens the conversation, at most until `deadline`.
-    pub(super) async fn open(&mut self, deadline: Instant) -> Result<Opened, NotReady> {
+    /// The way to speak to it, where it speaks MCP.
+    pub(super) fn bridge(&self) -> Option<&Bridge> {
+        self.bridge.as_ref()
+    }
+
+    /// Opens the conversation, at most until `deadline`; for one client, where its params of
+    /// `initialize` are given.
+    pub(super) async fn open(
+        &mut self,
+        client: Option<Bytes>,
+        deadline: Instant,
+    ) -> Result<Opened, NotReady> {
         let running = Arc::clone(&self.running);
         tokio::select! {
             biased;
-            opened = self.talk(deadline) => opened,
+            opened = self.talk(client, deadline) => opened,
             _ = running.exited() => Err(NotReady::Handshake(HandshakeError::Ended)),
         }
     }
 
-    async fn talk(&mut self, deadline: Instant) -> Result<Opened, NotReady> {
+    async fn talk(&mut self, client: Option<Bytes>, deadline: Instant) -> Result<Opened, NotReady> {
         if let Some(bridge) = &self.bridge {
             let limit = deadline.saturating_duration_since(Instant::now());
-            let peer = handshake(bridge, limit).await.map_err(NotReady::Handshake)?;
-            return Ok(Opened { peer: Some(peer), mcp_endpoint: None });
+            let (peer, answer) = match client {
+                None => (handshake(bridge, limit).await.map_err(NotReady::Handshake)?, None),
+                Some(client) => {
+                    let opening = handshake_as(bridge, client, limit).await;
+                    let Opening { peer, answer } = opening.map_err(NotReady::Handshake)?;
+                    (peer, Some(answer))
+                }
+            };
+            return Ok(Opened { peer: Some(peer), answer, mcp_endpoint: None });
         }
         let Some(door) = &self.door else {
             return Ok(Opened::default());
@@ -130,7 +152,7 @@ impl Run {
                 let HttpTalk { bridge, hang_up } = talk;
                 self.bridge = Some(bridge);
                 self.hang_up = Some(hang_up);
-                Ok(Opened { peer: Some(*peer), mcp_endpoint: Some(url) })
+                Ok(Opened { peer: Some(*peer), answer: None, mcp_endpoint: Some(url) })
             }
             Found::OpenPort { http } => {
                 self.answers_http = http;
@@ -210,11 +232,13 @@ impl Run {
 struct Ear {
     log: Arc<ServerLog>,
     noise: Arc<AtomicU64>,
+    notices: Notices,
 }
 
 impl Listener for Ear {
-    fn notified(&self, method: &str, _params: Option<&Bytes>) {
+    fn notified(&self, method: &str, params: Option<&Bytes>) {
         tracing::debug!(target: "MCP", method, "notification from a server");
+        self.notices.tell(Notice::Said { method: method.to_owned(), params: params.cloned() });
     }
 
     fn noise(&self, line: &[u8]) {

@@ -9,6 +9,7 @@ mod crashing;
 mod fakes;
 mod model;
 mod puppet;
+mod reaching;
 mod silence;
 mod starting;
 mod stopping;

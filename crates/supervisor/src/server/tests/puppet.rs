@@ -60,7 +60,7 @@ struct Life {
 }
 
 enum Command {
-    Say(&'static str),
+    Say(String),
     Complain(&'static str),
     CloseStdout,
     End,
@@ -143,7 +143,13 @@ impl Puppet {
     /// Says something nobody asked for.
     pub(super) fn say(&self) {
         let notification = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
-        self.commands.send(Command::Say(notification)).ok();
+        self.commands.send(Command::Say(notification.to_owned())).ok();
+    }
+
+    /// Tells of a change.
+    pub(super) fn announce(&self, method: &str) {
+        let notification = json!({"jsonrpc": "2.0", "method": method});
+        self.commands.send(Command::Say(notification.to_string())).ok();
     }
 
     /// Writes a line to stderr.

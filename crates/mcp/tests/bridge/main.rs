@@ -1,99 +1,17 @@
 //! The bridge and the handshake against a peer that the test plays itself, on paused time.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::sync::{Arc, Mutex};
+mod callers;
+mod peer;
+
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_mcp::{
-    Bridge, BridgeConfig, CallError, HandshakeError, Listener, Request, collect_pages, handshake,
-};
-use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex};
-use tokio_util::task::TaskTracker;
+use cofer_mcp::{BridgeConfig, CallError, HandshakeError, Request, collect_pages, handshake};
+use serde_json::json;
+use tokio::io::AsyncBufReadExt as _;
 
-/// What the bridge's listener heard.
-#[derive(Default)]
-struct Heard {
-    noise: Mutex<Vec<String>>,
-    notified: Mutex<Vec<String>>,
-    oversized: Mutex<Vec<u64>>,
-}
-
-impl Listener for Heard {
-    fn notified(&self, method: &str, _params: Option<&Bytes>) {
-        self.notified.lock().unwrap().push(method.to_owned());
-    }
-
-    fn noise(&self, line: &[u8]) {
-        self.noise.lock().unwrap().push(String::from_utf8_lossy(line).into_owned());
-    }
-
-    fn oversized(&self, bytes: u64) {
-        self.oversized.lock().unwrap().push(bytes);
-    }
-}
-
-/// The server's side of the pipes.
-struct Peer {
-    stdin: BufReader<DuplexStream>,
-    stdout: DuplexStream,
-}
-
-impl Peer {
-    async fn hears(&mut self) -> Value {
-        let mut line = String::new();
-        self.stdin.read_line(&mut line).await.unwrap();
-        assert!(line.ends_with('\n'), "stdin ended: {line:?}");
-        serde_json::from_str(&line).unwrap()
-    }
-
-    /// Whether something waits to be read, once every other task has had its turn.
-    async fn hears_nothing(&mut self) -> bool {
-        tokio::time::timeout(Duration::from_millis(1), self.stdin.fill_buf()).await.is_err()
-    }
-
-    async fn says(&mut self, line: &str) {
-        self.stdout.write_all(format!("{line}\n").as_bytes()).await.unwrap();
-    }
-
-    async fn answers(&mut self, request: &Value, result: Value) {
-        self.says(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string())
-            .await;
-    }
-}
-
-fn bridge_with(config: BridgeConfig) -> (Bridge, Peer, Arc<Heard>) {
-    let (our_stdin, peer_stdin) = duplex(64 * 1024);
-    let (peer_stdout, our_stdout) = duplex(64 * 1024);
-    let heard = Arc::new(Heard::default());
-    let tasks = TaskTracker::new();
-    let bridge = Bridge::start(
-        our_stdout,
-        our_stdin,
-        config,
-        Arc::clone(&heard) as Arc<dyn Listener>,
-        &tasks,
-    );
-    (bridge, Peer { stdin: BufReader::new(peer_stdin), stdout: peer_stdout }, heard)
-}
-
-fn bridge() -> (Bridge, Peer, Arc<Heard>) {
-    bridge_with(BridgeConfig::default())
-}
-
-const LIMIT: Duration = Duration::from_secs(30);
-
-fn request(method: &str) -> Request {
-    Request::new(method, None, LIMIT)
-}
-
-/// A call on a task of its own, so that the test can play the peer meanwhile.
-fn call(bridge: &Bridge, request: Request) -> tokio::task::JoinHandle<Result<Bytes, CallError>> {
-    let bridge = bridge.clone();
-    #[expect(clippy::disallowed_methods, reason = "the test awaits or aborts the handle")]
-    tokio::spawn(async move { bridge.call(request).await.result })
-}
+use crate::peer::{LIMIT, bridge, bridge_with, call, request};
 
 #[tokio::test(start_paused = true)]
 async fn one_request_at_a_time_by_default() {
@@ -373,9 +291,14 @@ async fn the_servers_own_requests_are_answered() {
     let (_bridge, mut peer, _) = bridge();
     peer.says(r#"{"jsonrpc":"2.0","id":"p-1","method":"ping"}"#).await;
     assert_eq!(peer.hears().await, json!({"jsonrpc": "2.0", "id": "p-1", "result": {}}));
-    peer.says(r#"{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{}}"#).await;
-    let refusal = peer.hears().await;
-    assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(2), &json!(-32601)));
+    for (method, code) in [("sampling/createMessage", -32603), ("no/such", -32601)] {
+        peer.says(&json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": {}}).to_string())
+            .await;
+        let refusal = peer.hears().await;
+        assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(2), &json!(code)));
+    }
+    peer.says(r#"{"jsonrpc":"2.0","id":3,"method":"roots/list"}"#).await;
+    assert_eq!(peer.hears().await["result"], json!({"roots": []}));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,150 @@
+//! Reads what the peer says and brings each message to whom it is meant for: an answer to
+//! its caller, progress and log messages too, a question to the client that caused it, and
+//! everything else to the listener.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::AsyncRead;
+
+use crate::bridge::Shared;
+use crate::caller::{Caller, Question, answer_with};
+use crate::framing::{Frame, LineReader};
+use crate::members::member;
+use crate::message::{Incoming, Message, RpcError};
+
+/// Hears what the peer says of its own accord.
+pub trait Listener: Send + Sync + 'static {
+    /// A notification other than progress.
+    fn notified(&self, method: &str, params: Option<&Bytes>);
+    /// A line on stdout that is no JSON-RPC message.
+    fn noise(&self, line: &[u8]);
+    /// A line over the cap.
+    fn oversized(&self, bytes: u64);
+}
+
+impl Shared {
+    fn take(self: &Arc<Self>, message: Message, listener: &dyn Listener) {
+        match message {
+            Message::Response { id, outcome } => {
+                if !id.is_some_and(|id| self.pending.answer(id, outcome)) {
+                    tracing::debug!(?id, "an answer came that nobody waits for");
+                }
+            }
+            Message::Notification { method, params } if method == "notifications/progress" => {
+                if let Some(params) = &params
+                    && let Some(id) = progress_token(params)
+                {
+                    self.pending.progressed(id, params);
+                }
+            }
+            Message::Notification { method, params } if method == "notifications/cancelled" => {
+                if let Some(id) = params.as_ref().and_then(|params| member(params, "requestId")) {
+                    self.questions.withdraw(id);
+                }
+            }
+            Message::Notification { method, params } if method == "notifications/message" => {
+                match self.pending.only_caller() {
+                    Some(caller) => caller.notified(&method, params.as_ref()),
+                    None => listener.notified(&method, params.as_ref()),
+                }
+            }
+            Message::Notification { method, params } => listener.notified(&method, params.as_ref()),
+            Message::Request { id, method, params } => self.asked(id, method, params),
+        }
+    }
+
+    /// Brings a request of the peer's to the client that it is meant for, where that is certain.
+    fn asked(self: &Arc<Self>, id: Bytes, method: String, params: Option<Bytes>) {
+        let outcome = match method.as_str() {
+            "ping" => Ok(Bytes::from_static(b"{}")),
+            _ => match self.pending.only_caller() {
+                Some(caller) => match self.ask(&caller, id.clone(), method, params) {
+                    Ok(()) => return,
+                    Err(refusal) => Err(refusal),
+                },
+                None => answer_for_nobody(&method),
+            },
+        };
+        self.send_or_drop(answer_with(&id, &outcome));
+    }
+
+    fn ask(
+        self: &Arc<Self>,
+        caller: &Arc<dyn Caller>,
+        id: Bytes,
+        method: String,
+        params: Option<Bytes>,
+    ) -> Result<(), RpcError> {
+        let open = self.questions.open(id.clone(), caller.client(), Arc::downgrade(caller));
+        let Some(question) = open else {
+            return Err(RpcError::new(-32603, "too many requests to the client are open already"));
+        };
+        caller.asked(Question::new(Arc::clone(self), question, id, method, params));
+        Ok(())
+    }
+
+    /// A question has its answer, which gives its asker new time; false where it was taken back.
+    pub(crate) fn settle(&self, question: u64) -> bool {
+        let Some(client) = self.questions.settle(question) else {
+            return false;
+        };
+        self.pending.progress_of(client);
+        true
+    }
+}
+
+/// What the daemon itself answers, where no client is there to be asked or several could be
+/// meant: it has no roots, and nobody who could decide anything.
+fn answer_for_nobody(method: &str) -> Result<Bytes, RpcError> {
+    match method {
+        "roots/list" => Ok(Bytes::from_static(br#"{"roots":[]}"#)),
+        "sampling/createMessage" | "elicitation/create" => Err(RpcError::new(
+            -32603,
+            format!(
+                "`{method}` cannot be brought to a client: no single client's calls are running on this server"
+            ),
+        )),
+        _ => Err(RpcError::new(-32601, format!("Method not found: {method}"))),
+    }
+}
+
+fn progress_token(params: &Bytes) -> Option<u64> {
+    serde_json::from_slice(member(params, "progressToken")?).ok()
+}
+
+pub(crate) async fn read_messages<R>(
+    mut lines: LineReader<R>,
+    shared: Arc<Shared>,
+    listener: Arc<dyn Listener>,
+) where
+    R: AsyncRead + Unpin,
+{
+    loop {
+        match lines.next().await {
+            Ok(Some(Frame::Line(line))) => match Incoming::parse(&line) {
+                Ok(Incoming::One(message)) => shared.take(message, &*listener),
+                Ok(Incoming::Batch(messages)) => {
+                    for message in messages {
+                        shared.take(message, &*listener);
+                    }
+                }
+                Err(_) => listener.noise(&line),
+            },
+            Ok(Some(Frame::TooLong { bytes, id, .. })) => {
+                listener.oversized(bytes);
+                if let Some(id) = id {
+                    shared.pending.too_large(id, bytes);
+                }
+            }
+            Ok(None) => break,
+            Err(error) => {
+                tracing::debug!(%error, "the server's stdout cannot be read");
+                break;
+            }
+        }
+        shared.heard();
+    }
+    shared.pending.close();
+    shared.closed.cancel();
+}

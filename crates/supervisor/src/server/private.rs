@@ -1,0 +1,112 @@
+//! A process of its own for one client, beside the one that all others share. It is opened
+//! with the client's own words, so that the server knows whom it serves; nobody restarts it:
+//! its client, or whoever speaks for it, opens another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use cofer_mcp::{BridgeConfig, Era};
+use cofer_model::{Failure, PeerInfo, PortMapping, ServerName, ServerSpec};
+use tokio::sync::broadcast;
+use tokio::time::{Instant, timeout};
+
+use super::driver::LAUNCH;
+use super::failure::{launched_too_slowly, not_ready};
+use super::handle::{Asking, CallFailure, ServerHandle};
+use super::notices::{Notice, Notices};
+use super::run::{Opened, Outlets, Run};
+use crate::supervisor::Graces;
+
+/// Tells the processes of one server apart.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// See the module. Dropping it ends the process, with everything that it started.
+pub struct PrivateServer {
+    handle: ServerHandle,
+    run: Run,
+    notices: Notices,
+    opened: Opened,
+}
+
+impl PrivateServer {
+    /// Launches it and opens the conversation with the client's params of `initialize`.
+    pub(super) async fn open(handle: &ServerHandle, initialize: Bytes) -> Result<Self, Failure> {
+        let parts = &handle.parts;
+        let spec = spec_of_its_own(&handle.spec(), LAST.fetch_add(1, Ordering::Relaxed));
+        let log_position = parts.log.position();
+        let launched = timeout(LAUNCH, parts.means.launcher.launch(parts.id, &spec)).await;
+        let launched = launched.map_err(|_| launched_too_slowly(LAUNCH))??;
+        let deadline = Instant::now() + spec.start_timeout();
+        let notices = Notices::default();
+        let outlets = Outlets {
+            config: BridgeConfig {
+                max_in_flight: spec.max_in_flight as usize,
+                max_message: parts.means.max_message,
+                ..BridgeConfig::default()
+            },
+            log: &parts.log,
+            log_position,
+            noise: &Arc::default(),
+            notices: notices.clone(),
+            tasks: &parts.means.tasks,
+        };
+        let mut run = Run::begin(launched, outlets);
+        match run.open(Some(initialize), deadline).await {
+            Ok(opened) => Ok(Self { handle: handle.clone(), run, notices, opened }),
+            Err(error) => Err(not_ready(run, &error).await),
+        }
+    }
+
+    /// What it answered to `initialize`, as it came; none where it does not speak MCP.
+    pub fn answer(&self) -> Option<&Bytes> {
+        self.opened.answer.as_ref()
+    }
+
+    /// Who it said it is.
+    pub fn peer(&self) -> Option<&PeerInfo> {
+        self.opened.peer.as_ref()
+    }
+
+    /// In which era it is spoken to.
+    pub fn era(&self) -> Option<Era> {
+        self.run.bridge().map(|bridge| bridge.era())
+    }
+
+    /// Sends it a request, like [`ServerHandle::call_by`].
+    pub async fn call_by(&self, asking: Asking<'_>) -> Result<Bytes, CallFailure> {
+        let bridge = self.run.bridge().ok_or(CallFailure::NoMcp)?;
+        self.handle.call_over(bridge, asking).await
+    }
+
+    /// Tells it something.
+    pub fn notify(&self, method: &str, params: Option<&Bytes>) {
+        if let Some(bridge) = self.run.bridge() {
+            bridge.notify(method, params);
+        }
+    }
+
+    /// What it says of its own accord, from now on.
+    pub fn notices(&self) -> broadcast::Receiver<Arc<Notice>> {
+        self.notices.subscribe()
+    }
+
+    /// Ends when it has ended by itself.
+    pub async fn ended(&self) {
+        self.run.ended().await;
+    }
+
+    /// Ends it, gently first.
+    pub async fn end(self) {
+        self.run.stop(Graces::default().stop).await;
+    }
+}
+
+/// The same server beside itself: nothing of it may be meant for one alone.
+fn spec_of_its_own(spec: &ServerSpec, number: u64) -> ServerSpec {
+    let suffix = format!("-session-{number}");
+    let kept = spec.name.as_str().chars().take(64 - suffix.len()).collect::<String>();
+    let ports = spec.ports.iter().map(|port| PortMapping { host: 0, ..*port }).collect();
+    let name = ServerName::new(&format!("{kept}{suffix}")).unwrap_or_else(|_| spec.name.clone());
+    ServerSpec { name, ports, ..spec.clone() }
+}
