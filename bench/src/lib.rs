@@ -7,6 +7,7 @@ pub mod environments;
 pub mod http;
 pub mod message;
 pub mod process;
+pub mod proxy;
 pub mod report;
 pub mod sample;
 pub mod target;

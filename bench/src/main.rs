@@ -10,21 +10,24 @@ use cofer_bench::containers;
 use cofer_bench::daemon::Daemon;
 use cofer_bench::environments;
 use cofer_bench::process;
+use cofer_bench::proxy;
 use cofer_bench::report::{Column, Finding, Goal, Table, Wanted, goals_markdown};
 use cofer_bench::sample::{Figures, median};
 use cofer_bench::target::{COFER, DIRECT, IN_PLACE, Target};
 use tokio::time::sleep;
 
 const USAGE: &str = "\
-usage: bench [--rounds N] [--seconds S] [--peers DIR] [--without-cofer] [--image IMAGE] [--only-containers] [--only-environments]
+usage: bench [--rounds N] [--seconds S] [--peers DIR] [--without-cofer] [--image IMAGE] [--only WHAT]
   --rounds N        interleaved rounds of which the medians are shown (5)
   --seconds S       how long each measurement takes (1)
   --peers DIR       where scripts/setup-bench put the other bridges; without it they are left out
   --without-cofer   only the limits and the peers
   --image IMAGE     the image of echo-server; without it nothing is measured in containers
-  --only-containers only what is measured in containers
-  --only-environments only what is measured of environments
+  --only WHAT       only calls, proxy, containers or environments
 ";
+
+/// What can be measured alone.
+const PARTS: [&str; 4] = ["calls", "proxy", "containers", "environments"];
 
 const SMALL: usize = 100;
 const MIB: usize = 1 << 20;
@@ -47,8 +50,7 @@ struct Options {
     with_cofer: bool,
     /// The image of `echo-server`, where containers are to be measured.
     image: Option<String>,
-    only_containers: bool,
-    only_environments: bool,
+    only: Option<String>,
     /// Where the binaries lie: beside this one.
     bin: PathBuf,
 }
@@ -74,16 +76,8 @@ async fn main() -> ExitCode {
 fn options() -> Option<Options> {
     let bin = env::current_exe().ok()?.parent()?.to_owned();
     let time = Duration::from_secs(1);
-    let mut options = Options {
-        rounds: 5,
-        time,
-        peers: None,
-        with_cofer: true,
-        image: None,
-        only_containers: false,
-        only_environments: false,
-        bin,
-    };
+    let mut options =
+        Options { rounds: 5, time, peers: None, with_cofer: true, image: None, only: None, bin };
     let mut args = env::args().skip(1);
     while let Some(flag) = args.next() {
         match flag.as_str() {
@@ -94,8 +88,7 @@ fn options() -> Option<Options> {
             "--peers" => options.peers = Some(args.next()?.into()),
             "--without-cofer" => options.with_cofer = false,
             "--image" => options.image = Some(args.next()?),
-            "--only-containers" => options.only_containers = true,
-            "--only-environments" => options.only_environments = true,
+            "--only" => options.only = args.next().filter(|what| PARTS.contains(&what.as_str())),
             _ => return None,
         }
     }
@@ -103,16 +96,22 @@ fn options() -> Option<Options> {
 }
 
 async fn run(options: &Options) -> io::Result<String> {
-    let only_some = options.only_containers || options.only_environments;
-    let mut report = if only_some { machine() } else { calls(options).await? };
+    let wants = |part: &str| options.only.as_deref().is_none_or(|only| only == part);
+    let mut report = if wants("calls") { calls(options).await? } else { machine() };
+    if wants("proxy") && options.with_cofer {
+        say("measuring proxies\n");
+        let peers = options.peers.as_deref();
+        let found = proxy::measure(&options.bin, peers, options.rounds, options.time).await?;
+        report.push_str(&format!("\n{}\n{}", found.table.markdown(), goals_markdown(&found.goals)));
+    }
     let image = options.image.as_deref().filter(|_| options.with_cofer);
-    if let Some(image) = image.filter(|_| !options.only_environments) {
+    if let Some(image) = image.filter(|_| wants("containers")) {
         say("measuring containers\n");
         let goals = containers::goals(&options.bin, image, options.rounds, options.time).await?;
         report.push('\n');
         report.push_str(&goals_markdown(&goals));
     }
-    if let Some(image) = image.filter(|_| !options.only_containers) {
+    if let Some(image) = image.filter(|_| wants("environments")) {
         say("measuring environments\n");
         report.push('\n');
         report.push_str(&goals_markdown(&environments::goals(&options.bin, image).await?));
