@@ -8,9 +8,10 @@ use http::header::{AUTHORIZATION, COOKIE, HeaderName, HeaderValue, LOCATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
 use super::auth::Authorizer;
+use super::body::Body;
 use super::cookies::Jar;
 use super::failure::Failure;
-use super::transport::{Body, Origin, Transport, TransportError};
+use super::transport::{Origin, Transport, TransportError};
 
 /// Carries our token where `Authorization` is the server's own.
 const SECOND_AUTHORIZATION: HeaderName = HeaderName::from_static("x-serverless-authorization");

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use super::body::Body;
 use super::request::is_event_stream;
 use super::session::Session;
 use super::sse::{Item, Parser};
 use super::stream::backoff;
-use super::transport::Body;
 use super::wire::Wire;
 
 /// A stream that held this long was a good one, also where nothing came.

@@ -3,10 +3,12 @@
 //! `pump` takes the client's lines and gives each message its task; `request` carries one to
 //! its answer, in the older era within a `session` that `renew` opens again where it is lost,
 //! in the newer one as `modern` says; `stream` and `listen` read what the server says over
-//! time. All of them share one `wire`, which sends through a `client` and its `transport`.
+//! time. All of them share one `wire`, which sends through a `client` and its `transport`; `pool` keeps
+//! the connections, which come back when the `body` of an answer was read.
 //! Nothing here knows whose token signs a request (`auth`).
 
 mod auth;
+mod body;
 mod client;
 mod connect;
 mod cookies;
@@ -16,6 +18,7 @@ mod in_flight;
 mod listen;
 mod modern;
 mod output;
+mod pool;
 mod proxy_env;
 mod pulse;
 mod pump;
@@ -31,8 +34,9 @@ mod transport;
 mod wire;
 
 pub use auth::{AuthFailure, Authorizer, Unsigned};
+pub use body::Body;
 pub use failure::FailureKind;
 pub use proxy_env::{ProxyError, ProxySettings};
 pub use pump::{Remote, pump};
 pub use tls::CaError;
-pub use transport::{Body, SetupError, Transport, TransportError, TransportOptions};
+pub use transport::{SetupError, Transport, TransportError, TransportOptions};

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::sleep;
 
+use super::body::Body;
 use super::failure::Failure;
 use super::headers::{VERSION, describe};
 use super::raw::{Kind, Raw, messages, text_member};
@@ -15,7 +16,7 @@ use super::request::{Job, is_event_stream};
 use super::session::Session;
 use super::sse::{Item, Parser};
 use super::stream::{Tail, backoff};
-use super::transport::{Body, TransportError};
+use super::transport::TransportError;
 use super::wire::{Verdict, Wire};
 use crate::members::member;
 

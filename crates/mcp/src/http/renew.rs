@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use tokio::sync::oneshot;
 
+use super::body::Body;
 use super::client::Outbound;
 use super::failure::{Failure, FailureKind};
 use super::headers::{VERSION, describe};
@@ -16,7 +17,6 @@ use super::raw::{Kind, Raw, canonical, messages};
 use super::request::is_event_stream;
 use super::session::{Opening, Session};
 use super::sse::{Item, Parser};
-use super::transport::Body;
 use super::wire::{Verdict, Wire};
 
 /// What is sent where the client never said that it was ready.

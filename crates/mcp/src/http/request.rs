@@ -10,12 +10,12 @@ use http::{HeaderMap, Response, StatusCode};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::body::Body;
 use super::failure::{Failure, FailureKind, readable};
 use super::headers::describe;
 use super::raw::{Kind, Raw, canonical, messages};
 use super::session::{Opening, Session};
 use super::stream::Tail;
-use super::transport::Body;
 use super::wire::{Verdict, Wire};
 
 /// A request and how it is to be sent.

@@ -8,13 +8,14 @@ use http::header::{ACCEPT, HeaderValue};
 use http::{HeaderMap, Method, Response};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::body::Body;
 use super::client::Outbound;
 use super::failure::Failure;
 use super::headers::{EVENTS, LAST_EVENT};
 use super::request::{Job, is_event_stream};
 use super::session::Session;
 use super::sse::{Item, Parser};
-use super::transport::{Body, TransportError};
+use super::transport::TransportError;
 use super::wire::{Wire, session_lost};
 
 /// How long a stream is listened to after its answer, while nothing comes.

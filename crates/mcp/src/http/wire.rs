@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::body::Body;
 use super::client::{Client, Outbound};
 use super::failure::{Failure, FailureKind, error_response, readable};
 use super::headers::{ANY_ANSWER, JSON};
@@ -19,7 +20,6 @@ use super::pulse::Pulse;
 use super::raw::{Kind, Raw};
 use super::session::Sessions;
 use super::tools::Tools;
-use super::transport::Body;
 
 /// How many requests are with the server at a time; each may hold a connection.
 const MAX_AT_ONCE: usize = 256;
