@@ -18,7 +18,7 @@ pub(crate) struct Cli {
 }
 
 /// Where the help lists what every command has.
-const GLOBAL: &str = "Global options";
+pub(crate) const GLOBAL: &str = "Global options";
 
 /// What holds for every command.
 #[derive(Debug, Clone, Args)]

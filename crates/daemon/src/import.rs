@@ -9,8 +9,11 @@ use serde_json::{Map, Value};
 use crate::jsonc;
 
 /// Keys whose value goes into the registration as it is.
-const TAKEN_OVER: [&str; 15] = [
+const TAKEN_OVER: [&str; 18] = [
     "command",
+    "headers",
+    "auth",
+    "audience",
     "args",
     "cwd",
     "description",
@@ -106,11 +109,20 @@ fn single(mut server: Map<String, Value>) -> ImportEntry {
     if let Some(Value::String(name)) = server.remove("name") {
         return entry(&name, Value::Object(server));
     }
-    let command = server.get("command").and_then(Value::as_str).unwrap_or("server");
-    let name = command.rsplit('/').next().unwrap_or(command).to_owned();
+    let name = nameless(&server);
     let mut entry = entry(&name, Value::Object(server));
     entry.warnings.push(format!("it had no name and was named “{}”", entry.name));
     entry
+}
+
+/// A name for a server that has none: its program's, or its host's.
+fn nameless(server: &Map<String, Value>) -> String {
+    let address = ADDRESSES.iter().find_map(|key| server.get(*key)?.as_str());
+    if let Some(url) = address.and_then(|text| cofer_model::parse_remote_url(text).ok()) {
+        return url.host().unwrap_or("server").trim_matches(['[', ']']).to_owned();
+    }
+    let command = server.get("command").and_then(Value::as_str).unwrap_or("server");
+    command.rsplit('/').next().unwrap_or(command).to_owned()
 }
 
 fn entry(name: &str, server: Value) -> ImportEntry {
@@ -141,11 +153,18 @@ fn convert(name: &str, server: Map<String, Value>, warnings: &mut Vec<String>) -
     if let Some(reason) = why_not(&server) {
         return ImportOutcome::Skip(reason);
     }
+    let is_remote = is_remote(&server);
     let mut body = Map::new();
     body.insert("name".to_owned(), name.into());
     for (key, value) in server {
         match key.as_str() {
+            "env" if is_remote && is_empty(&value) => {}
             "env" => insert_environment(&mut body, value, warnings),
+            // Some clients keep beside a URL what belongs to a process.
+            "args" | "cwd" if is_remote && is_empty(&value) => {}
+            address if ADDRESSES.contains(&address) => {
+                body.insert("url".to_owned(), value);
+            }
             "disabled" => {
                 body.insert("enabled".to_owned(), Value::Bool(value != Value::Bool(true)));
             }
@@ -162,18 +181,37 @@ fn convert(name: &str, server: Map<String, Value>, warnings: &mut Vec<String>) -
     ImportOutcome::Register(body)
 }
 
-fn why_not(server: &Map<String, Value>) -> Option<String> {
-    if ADDRESSES.iter().any(|key| server.contains_key(*key)) {
-        return Some("remote servers (`url`) are not supported in this version".to_owned());
+/// Whether it is given by its address.
+fn is_remote(server: &Map<String, Value>) -> bool {
+    ADDRESSES.iter().any(|key| server.contains_key(*key))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(parts) => parts.is_empty(),
+        Value::Object(parts) => parts.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+fn why_not(server: &Map<String, Value>) -> Option<String> {
     let transport = ["type", "transport", "transportType"].iter().find_map(|key| server.get(*key));
-    match transport.and_then(Value::as_str) {
-        None | Some("stdio" | "local") => {}
-        Some(other) => {
-            return Some(format!("servers of type `{other}` are not supported in this version"));
+    let transport = transport.and_then(Value::as_str);
+    match (is_remote(server), transport) {
+        (true, Some("sse")) => Some(
+            "it speaks the older HTTP+SSE transport (`sse`), and only Streamable HTTP is spoken here"
+                .to_owned(),
+        ),
+        (true, None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote")) => None,
+        (false, None | Some("stdio" | "local")) => {
+            (!server.contains_key("command")).then(|| "it has no `command` and no `url`".to_owned())
+        }
+        (_, Some(other)) => {
+            Some(format!("servers of type `{other}` are not supported in this version"))
         }
     }
-    (!server.contains_key("command")).then(|| "it has no `command`".to_owned())
 }
 
 /// Numbers and switches become text, as a client would pass them.
@@ -293,19 +331,44 @@ mod tests {
     #[test]
     fn what_this_version_cannot_run_is_skipped_with_the_reason() {
         let entries = parse(
-            r#"{"mcpServers": {"a": {"url": "http://x"}, "b": {"type": "sse", "command": "x"},
-                "c": {"args": []}, "d": "npx"}}"#,
+            r#"{"mcpServers": {"a": {"type": "sse", "url": "http://x"}, "b": {"type": "sse", "command": "x"},
+                "c": {"args": []}, "d": "npx", "e": {"type": "ws", "url": "http://x"}}}"#,
         );
         let reasons: Vec<_> = entries.iter().map(skipped).collect();
         assert_eq!(
             reasons,
             [
-                "remote servers (`url`) are not supported in this version",
+                "it speaks the older HTTP+SSE transport (`sse`), and only Streamable HTTP is spoken here",
                 "servers of type `sse` are not supported in this version",
-                "it has no `command`",
+                "it has no `command` and no `url`",
                 "it is not an object",
+                "servers of type `ws` are not supported in this version",
             ]
         );
+    }
+
+    #[test]
+    fn every_clients_remote_servers_are_read() {
+        let headers = r#""headers": {"Authorization": "Bearer ${TOKEN}"}"#;
+        let expected = json!({
+            "name": "r", "url": "https://x/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
+        });
+        for server in [
+            format!(r#"{{"url": "https://x/mcp", {headers}}}"#),
+            format!(r#"{{"type": "http", "url": "https://x/mcp", {headers}}}"#),
+            format!(
+                r#"{{"type": "streamableHttp", "url": "https://x/mcp", "env": {{}}, "args": [], {headers}}}"#
+            ),
+            format!(r#"{{"serverUrl": "https://x/mcp", {headers}}}"#),
+            format!(r#"{{"httpUrl": "https://x/mcp", {headers}}}"#),
+        ] {
+            let entries = parse(&format!(r#"{{"mcpServers": {{"r": {server}}}}}"#));
+            assert_eq!(registered(&entries[0]), &expected, "{server}");
+            assert_eq!(entries[0].warnings.len(), 1, "{:?}", entries[0].warnings);
+            cofer_model::parse_registration(registered(&entries[0]).clone()).unwrap();
+        }
+        let entries = parse(r#"{"url": "https://mcp.example.com/mcp"}"#);
+        assert_eq!(entries[0].name, "mcp.example.com");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod telemetry;
 mod token;
 mod validate;
 mod validate_container;
+mod validate_remote;
 mod view;
 
 pub use api::openapi;

@@ -161,9 +161,10 @@ impl Registry {
 
 /// A client that sends back what it was shown does not mean the mask: those values stay.
 fn unmask(mut body: Value, current: &ServerSpec) -> Value {
-    if let Some(environment) = body.get_mut("environment").and_then(Value::as_object_mut) {
-        for (key, value) in environment {
-            if let (true, Some(known)) = (value == MASK, current.environment.get(key)) {
+    for (field, kept) in [("environment", &current.environment), ("headers", &current.headers)] {
+        let shown = body.get_mut(field).and_then(Value::as_object_mut);
+        for (key, value) in shown.into_iter().flatten() {
+            if let (true, Some(known)) = (value == MASK, kept.get(key)) {
                 *value = Value::from(known.as_str());
             }
         }
@@ -198,5 +199,9 @@ mod tests {
             unmask(body, &current),
             json!({"environment": {"KEY": "real", "NEW": MASK, "OTHER": "z"}})
         );
+        let current = json!({"name": "x", "url": "https://y", "headers": {"X-Key": "real"}});
+        let current = parse_registration(current).unwrap();
+        let body = json!({"headers": {"X-Key": MASK}});
+        assert_eq!(unmask(body, &current), json!({"headers": {"X-Key": "real"}}));
     }
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt as _;
+use cofer_mcp::http::Identity;
 use cofer_runtime::podman::Podman;
 use cofer_runtime::{become_subreaper, sweep};
 use cofer_store::Store;
 use cofer_supervisor::{
-    ContainerLauncher, EventBus, LauncherByKind, ProcessLauncher, Supervisor, SupervisorConfig,
+    ContainerLauncher, EventBus, LauncherByKind, ProcessLauncher, RemoteLauncher, Supervisor,
+    SupervisorConfig,
 };
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
@@ -47,6 +49,8 @@ pub struct Config {
     pub start_parallelism: usize,
     /// The program that contains each server.
     pub shim: PathBuf,
+    /// Who signs requests to remote servers that want it.
+    pub identity: Option<Arc<dyn Identity>>,
     /// Podman's program, found on `PATH` where it is a plain name.
     pub podman: PathBuf,
 }
@@ -189,13 +193,14 @@ fn assemble(
     let metrics = Arc::new(Metrics::default());
     let counter = Arc::new(CallCounter::new(Arc::clone(&metrics)));
     let processes = ProcessLauncher::new(config.shim.clone(), data_dir.owner_id().to_string());
+    let remotes = RemoteLauncher::new(config.max_message_bytes, config.identity.clone());
     let supervisor = Supervisor::new(
         SupervisorConfig {
             log_dir,
             max_message: config.max_message_bytes,
             boot_parallelism: config.start_parallelism,
         },
-        Arc::new(LauncherByKind::new(processes, Arc::clone(&containers) as _)),
+        Arc::new(LauncherByKind::new(processes, Arc::clone(&containers) as _, remotes)),
         Arc::new(StoreRecorder::new(Arc::clone(&store))),
         Arc::clone(&counter) as _,
         EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),

@@ -14,8 +14,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::validate_container::{Machine, openings, shortages};
+use crate::validate_remote::{remote_limits_warning, remote_warnings};
 
-const PLAIN_TEXT: &str =
+/// What becomes of a secret that is stored.
+pub(crate) const PLAIN_TEXT: &str =
     "is stored in plain text in the data directory, protected by file permissions only";
 
 /// What is wrong with a registration and what is worth knowing about it.
@@ -98,7 +100,11 @@ pub(crate) fn warnings_of(spec: &ServerSpec) -> Vec<String> {
     match spec.kind() {
         Kind::Process => warnings.extend(limits_warning(&spec.resource_limits)),
         Kind::Container => warnings.extend(openings(spec)),
-        Kind::Remote => {}
+        Kind::Remote => {
+            let headers = spec.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            warnings.extend(remote_warnings(spec.url.as_deref(), headers));
+            warnings.extend(remote_limits_warning(&spec.resource_limits));
+        }
     }
     warnings.into_iter().map(|warning| warning.message).collect()
 }
@@ -173,8 +179,14 @@ fn warnings_of_body(body: &Value) -> Vec<FieldError> {
     let limits = limits.and_then(|limits| serde_json::from_value::<Limits>(limits).ok());
     let mut warnings = environment_warnings(environment);
     warnings.extend(argument_warnings(&args));
-    if body.get("image").is_none_or(Value::is_null) {
-        warnings.extend(limits.as_ref().and_then(limits_warning));
+    let has = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
+    let headers = body.get("headers").and_then(Value::as_object).into_iter().flatten();
+    let headers = headers.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?)));
+    warnings.extend(remote_warnings(body.get("url").and_then(Value::as_str), headers));
+    match (has("image"), has("url")) {
+        (true, _) => {}
+        (false, true) => warnings.extend(limits.as_ref().and_then(remote_limits_warning)),
+        (false, false) => warnings.extend(limits.as_ref().and_then(limits_warning)),
     }
     warnings
 }
@@ -376,7 +388,15 @@ mod tests {
         let before: Vec<_> = check(body.clone()).warnings.into_iter().map(|w| w.message).collect();
         assert_eq!(warnings_of(&parse_registration(body).unwrap()), before);
         assert_eq!(before.len(), 3);
+        let body = json!({
+            "name": "x", "url": "http://example.com/mcp", "headers": {"Authorization": "Bearer abc"},
+            "resource_limits": {"cpu": "1"},
+        });
+        let before: Vec<_> = check(body.clone()).warnings.into_iter().map(|w| w.message).collect();
+        assert_eq!(warnings_of(&parse_registration(body).unwrap()), before);
+        assert_eq!(before.len(), 3);
     }
+
     #[test]
     fn a_container_is_checked_as_one() {
         // covers: HST-1.1, HST-5.2

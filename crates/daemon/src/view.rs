@@ -24,7 +24,7 @@ pub(crate) async fn measure(handle: &ServerHandle) -> Measured {
     Measured { usage: handle.usage().await, isolation: handle.isolation().await }
 }
 
-/// Puts the object together. `reveal` shows the values of its environment.
+/// Puts the object together. `reveal` shows the values of its environment and headers.
 pub(crate) fn server_view(
     record: ServerRecord,
     handle: &ServerHandle,
@@ -42,13 +42,16 @@ pub(crate) fn server_view(
         id,
         name: spec.name.to_string(),
         kind,
-        environment: environment(&spec, reveal),
+        environment: masked(&spec.environment, reveal),
+        headers: masked(&spec.headers, reveal),
         description: spec.description,
         command: spec.command,
         args: spec.args,
         cwd: spec.cwd,
         image: spec.image,
         url: spec.url,
+        auth: spec.auth,
+        audience: spec.audience,
         stdio_bridge: spec.stdio_bridge,
         ports: spec.ports,
         http_path: spec.http_path,
@@ -94,9 +97,9 @@ pub(crate) fn server_view(
     }
 }
 
-fn environment(spec: &ServerSpec, reveal: bool) -> BTreeMap<String, String> {
+fn masked(values: &BTreeMap<String, String>, reveal: bool) -> BTreeMap<String, String> {
     let shown = |value: &String| if reveal { value.clone() } else { MASK.to_owned() };
-    spec.environment.iter().map(|(key, value)| (key.clone(), shown(value))).collect()
+    values.iter().map(|(key, value)| (key.clone(), shown(value))).collect()
 }
 
 fn warnings(spec: &ServerSpec, snapshot: &Snapshot, noise_lines: u64) -> Vec<String> {

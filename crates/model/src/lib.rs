@@ -12,9 +12,11 @@ mod image;
 mod limits;
 mod name;
 mod openings;
+mod remote;
 mod secret;
 mod spec;
 mod spec_check;
+mod spec_check_remote;
 mod spec_parse;
 mod state;
 mod view;
@@ -24,6 +26,10 @@ pub use event::{Event, EventKind, Preparing, StatusChange, ToolCallFinished, Too
 pub use limits::Limits;
 pub use name::{NameError, ServerName};
 pub use openings::{HostMount, Openings};
+pub use remote::{
+    HeaderError, RemoteAuth, RemoteUrlError, is_loopback, is_private_url, parse_remote_header,
+    parse_remote_url,
+};
 pub use secret::{MASK, Redactor, looks_secret_key, looks_secret_value};
 pub use spec::{
     HeartbeatSpec, Kind, Network, PortMapping, Provider, Requirement, RestartPolicy, ServerId,

@@ -2,6 +2,8 @@
 
 use aho_corasick::AhoCorasick;
 
+use crate::ServerSpec;
+
 /// What stands where a secret was.
 pub const MASK: &str = "********";
 
@@ -100,12 +102,20 @@ pub struct Redactor {
 impl Redactor {
     /// Knows the values of `environment` whose name or value looks like a secret.
     pub fn new<'a>(environment: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        let secrets: Vec<&str> = environment
-            .into_iter()
-            .filter(|(key, value)| looks_secret_key(key) || looks_secret_value(value))
-            .map(|(_, value)| value.as_str())
-            .filter(|value| value.len() >= MIN_REDACTED)
-            .collect();
+        Self::of(secret_variables(environment))
+    }
+
+    /// Knows what these registrations keep secret: such variables, and all values of headers.
+    pub fn of_specs<'a>(specs: impl IntoIterator<Item = &'a ServerSpec>) -> Self {
+        let secrets = |spec: &'a ServerSpec| {
+            let headers = spec.headers.values().flat_map(|value| header_secrets(value));
+            secret_variables(&spec.environment).chain(headers)
+        };
+        Self::of(specs.into_iter().flat_map(secrets))
+    }
+
+    fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
+        let secrets: Vec<&str> = secrets.filter(|value| value.len() >= MIN_REDACTED).collect();
         if secrets.is_empty() {
             return Self::default();
         }
@@ -130,6 +140,22 @@ impl Redactor {
             _ => text,
         }
     }
+}
+
+fn secret_variables<'a>(
+    environment: impl IntoIterator<Item = (&'a String, &'a String)>,
+) -> impl Iterator<Item = &'a str> {
+    environment
+        .into_iter()
+        .filter(|(key, value)| looks_secret_key(key) || looks_secret_value(value))
+        .map(|(_, value)| value.as_str())
+}
+
+/// A header's value, and the token in it where a word such as `Bearer` stands before it.
+fn header_secrets(value: &str) -> impl Iterator<Item = &str> {
+    let value = value.trim();
+    let token = value.split_once(' ').map(|(_, token)| token.trim());
+    [Some(value), token].into_iter().flatten()
 }
 
 #[cfg(test)]
@@ -186,5 +212,17 @@ mod tests {
         let text =
             redactor.redact("using canary-0123456789, canary-not-secret and 1234".to_owned());
         assert_eq!(text, format!("using {MASK}, canary-not-secret and 1234"));
+    }
+
+    #[test]
+    fn headers_are_masked_whole_and_by_their_token() {
+        let spec = crate::parse_registration(serde_json::json!({
+            "name": "x", "url": "https://example.com/mcp",
+            "headers": {"Authorization": "Bearer canary-0123456789", "X-Region": "europe-west1"},
+        }));
+        let redactor = Redactor::of_specs([&spec.unwrap()]);
+        let text = "bad token canary-0123456789 (Bearer canary-0123456789) from europe-west1";
+        let masked = format!("bad token {MASK} ({MASK}) from {MASK}");
+        assert_eq!(redactor.redact(text.to_owned()), masked);
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Limits, Openings, ServerName};
+use crate::{Limits, Openings, RemoteAuth, ServerName};
 
 /// The identifier given to a server when it is registered.
 #[derive(
@@ -188,6 +188,15 @@ pub struct ServerSpec {
     /// The Streamable HTTP endpoint to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// What goes with every request to a remote server, such as `Authorization`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// How requests to a remote server are signed beside that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<RemoteAuth>,
+    /// Whom such a signature is for; the URL's origin where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audience: Option<String>,
     /// Whether the daemon speaks to it over stdin and stdout.
     #[serde(default = "yes")]
     pub stdio_bridge: bool,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::image::wrong_image;
 use crate::openings::is_capability;
+use crate::spec_check_remote::{check_not_remote, check_remote};
 use crate::{FieldError, Kind, Network, PortMapping, Provider, Requirement, ServerSpec};
 
 /// The longest time limit a person may set: one day.
@@ -23,18 +24,18 @@ pub(crate) fn check(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
     match spec.kind() {
         Kind::Process => check_process(spec, &mut wrong),
         Kind::Container => check_container(spec, &mut wrong),
-        Kind::Remote => wrong.say(
-            "url",
-            "this version of Cofer joins no remote servers yet; `cofer proxy --url` as `command` \
-             reaches a Streamable HTTP server",
-        ),
+        Kind::Remote => check_remote(spec, &mut wrong),
+    }
+    if spec.kind() != Kind::Remote {
+        check_not_remote(spec, &mut wrong);
     }
 }
 
-struct Wrong<'a>(&'a mut Vec<FieldError>);
+/// What is wrong, as far as it was looked for.
+pub(crate) struct Wrong<'a>(&'a mut Vec<FieldError>);
 
 impl Wrong<'_> {
-    fn say(&mut self, field: impl Into<String>, message: impl Into<String>) {
+    pub(crate) fn say(&mut self, field: impl Into<String>, message: impl Into<String>) {
         self.0.push(FieldError::new(field, message));
     }
 }

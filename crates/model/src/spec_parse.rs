@@ -94,6 +94,9 @@ fn read(fields: &mut Fields) -> ServerSpec {
         cwd: fields.take_text("cwd"),
         image: fields.take_text("image"),
         url: fields.take_text("url"),
+        headers: fields.take("headers", BTreeMap::new),
+        auth: fields.take("auth", || None),
+        audience: fields.take_text("audience"),
         stdio_bridge: fields.take("stdio_bridge", spec::yes),
         ports: fields.take("ports", Vec::new),
         http_path: fields.take_text("http_path"),
@@ -180,10 +183,7 @@ mod tests {
 
     #[test]
     fn a_server_is_one_kind_of_thing() {
-        assert_eq!(
-            fields_of(json!({"name": "x", "command": "y", "url": "http://z"})),
-            ["url", "url"]
-        );
+        assert_eq!(fields_of(json!({"name": "x", "command": "y", "url": "http://z"})), ["url"]);
         assert_eq!(fields_of(json!({"name": "x"})), ["command"]);
         assert_eq!(fields_of(json!({"name": "x", "command": "  "})), ["command"]);
         assert_eq!(fields_of(json!([])), [""]);

@@ -144,6 +144,20 @@ pub enum FailureKind {
     PortInUse,
     /// The container could not be made or started.
     ContainerFailed,
+    /// The remote server could not be reached.
+    Unreachable,
+    /// No trusted TLS connection to the remote server came about.
+    TlsFailed,
+    /// The remote server wants to know who asks, and did not take what it was told for proof.
+    Unauthorized,
+    /// The remote server knows who asks, and does not let them in.
+    Forbidden,
+    /// Nothing is served at the remote server's URL.
+    EndpointNotFound,
+    /// The remote server answered with another HTTP status that is no success.
+    HttpError,
+    /// There is nothing to sign requests to the remote server with.
+    CredentialsMissing,
     /// Something on our side.
     Internal,
 }

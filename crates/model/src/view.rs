@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     Failure, Health, HeartbeatSpec, Kind, Limits, Network, Openings, PortMapping, ProcessStatus,
-    Provider, Requirement, RestartPolicy, ServerId, Sharing, Status, Usage,
+    Provider, RemoteAuth, Requirement, RestartPolicy, ServerId, Sharing, Status, Usage,
 };
 
 /// All servers.
@@ -41,6 +41,15 @@ pub struct ServerView {
     pub image: Option<String>,
     /// The endpoint of a remote server.
     pub url: Option<String>,
+    /// What goes with every request to it; values are masked unless `?reveal=true`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// How requests to it are signed beside that.
+    #[serde(default)]
+    pub auth: Option<RemoteAuth>,
+    /// Whom such a signature is for, where that was given.
+    #[serde(default)]
+    pub audience: Option<String>,
     /// Whether it is bridged over stdio.
     pub stdio_bridge: bool,
     /// Published ports.

@@ -7,11 +7,13 @@
 
 pub mod auth;
 mod check;
+mod identity;
 mod options;
 mod parent;
 mod serve;
 mod stdio;
 
 pub use check::{CheckFailed, Checked, Step, check};
+pub use identity::GoogleIdentity;
 pub use options::{HeaderError, Options, UrlError, parse_header, parse_url};
 pub use serve::{ProxyError, serve};

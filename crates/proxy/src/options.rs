@@ -3,24 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cofer_model::{is_loopback, parse_remote_header};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Uri};
-
-/// Headers that belong to the connection or to the protocol.
-const OURS: [&str; 12] = [
-    "accept",
-    "connection",
-    "content-length",
-    "content-type",
-    "cookie",
-    "host",
-    "last-event-id",
-    "mcp-method",
-    "mcp-name",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "transfer-encoding",
-];
 
 /// Everything that can be asked for.
 #[derive(Debug, Clone)]
@@ -79,37 +64,21 @@ pub fn parse_url(text: &str, no_auth: bool) -> Result<Uri, UrlError> {
     Ok(uri)
 }
 
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_matches(['[', ']']);
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 /// Why a header cannot be sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// There is no colon.
     #[error("it is not like 'Name: value'")]
     NoColon,
-    /// HTTP has no such headers.
-    #[error("its name or value has characters that no header has")]
-    Characters,
-    /// The proxy says it itself.
-    #[error("the proxy sets `{0}` itself")]
-    Ours(String),
+    /// It is none, or none of a person's.
+    #[error(transparent)]
+    Header(#[from] cofer_model::HeaderError),
 }
 
 /// Reads a header as it is typed, `Name: value`.
 pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), HeaderError> {
     let (name, value) = text.split_once(':').ok_or(HeaderError::NoColon)?;
-    let name: HeaderName = name.trim().parse().map_err(|_| HeaderError::Characters)?;
-    let mut value: HeaderValue = value.trim().parse().map_err(|_| HeaderError::Characters)?;
-    if OURS.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-") {
-        return Err(HeaderError::Ours(name.to_string()));
-    }
-    // It may well be a key.
-    value.set_sensitive(true);
-    Ok((name, value))
+    Ok(parse_remote_header(name, value)?)
 }
 
 #[cfg(test)]
@@ -145,8 +114,11 @@ mod tests {
         assert_eq!((name.as_str(), value.to_str().unwrap()), ("x-api-key", "a:b"));
         assert!(!format!("{value:?}").contains("a:b"));
         assert_eq!(parse_header("X-Api-Key").unwrap_err(), HeaderError::NoColon);
-        assert_eq!(parse_header("a b: c").unwrap_err(), HeaderError::Characters);
-        assert_eq!(parse_header("a: c\u{1}").unwrap_err(), HeaderError::Characters);
-        assert!(matches!(parse_header("Mcp-Session-Id: 1"), Err(HeaderError::Ours(_))));
+        assert_eq!(
+            parse_header("a b: c").unwrap_err(),
+            HeaderError::Header(cofer_model::HeaderError::Name)
+        );
+        assert!(matches!(parse_header("a: c\u{1}"), Err(HeaderError::Header(_))));
+        assert!(matches!(parse_header("Mcp-Session-Id: 1"), Err(HeaderError::Header(_))));
     }
 }

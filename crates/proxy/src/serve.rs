@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use cofer_mcp::http::{
-    Authorizer, Remote, SetupError, Transport, TransportOptions, Unsigned, pump,
+    Authorizer, Remote, SetupError, Transport, TransportOptions, Unattended, Unsigned, pump,
 };
+use cofer_model::Redactor;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{self, Credentials, NotFound};
@@ -86,5 +87,7 @@ pub(crate) fn remote(
         source: SOURCE.to_owned(),
         transport,
         authorizer,
+        attendant: Arc::new(Unattended),
+        redactor: Redactor::default(),
     }
 }

@@ -194,8 +194,8 @@ impl RunningContainer {
 
 #[async_trait]
 impl Running for RunningContainer {
-    fn pid(&self) -> u32 {
-        self.container.pid()
+    fn pid(&self) -> Option<u32> {
+        Some(self.container.pid())
     }
 
     fn facts(&self) -> Facts {

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use cofer_mcp::HandshakeError;
 use cofer_model::{Exit, Failure, FailureKind, Kind, ServerId, ServerSpec, Usage};
 use cofer_runtime::{Launch, Runner, Streams, Workload};
 use serde_json::Value;
 
+use crate::remote::RemoteLauncher;
 use crate::server::failure::not_launched;
 
 /// Hears how far the preparation of a server is.
@@ -80,8 +82,12 @@ pub struct Explanation {
 /// A workload that runs, or has run.
 #[async_trait]
 pub trait Running: Send + Sync {
-    /// The server's own process.
-    fn pid(&self) -> u32;
+    /// The server's own process, where it is one of this machine's.
+    fn pid(&self) -> Option<u32>;
+    /// Whether it runs elsewhere, so that an error may be our own word for its silence.
+    fn is_remote(&self) -> bool {
+        false
+    }
     /// What is known of it now.
     fn facts(&self) -> Facts {
         Facts::default()
@@ -103,6 +109,10 @@ pub trait Running: Send + Sync {
     async fn explain(&self) -> Option<Explanation> {
         None
     }
+    /// Why it refused to open a conversation, where its runtime has better words for that.
+    fn explain_refusal(&self, _error: &HandshakeError) -> Option<Explanation> {
+        None
+    }
     /// What it uses. May read `/proc` with blocking calls.
     async fn usage(&self) -> Option<Usage>;
     /// What isolation is in force. May read `/proc` with blocking calls.
@@ -111,8 +121,8 @@ pub trait Running: Send + Sync {
 
 #[async_trait]
 impl Running for Workload {
-    fn pid(&self) -> u32 {
-        Self::pid(self)
+    fn pid(&self) -> Option<u32> {
+        Some(Self::pid(self))
     }
 
     async fn exited(&self) -> Exit {
@@ -182,18 +192,24 @@ impl Launcher for ProcessLauncher {
 pub struct LauncherByKind {
     processes: ProcessLauncher,
     containers: Arc<dyn Launcher>,
+    remotes: RemoteLauncher,
 }
 
 impl LauncherByKind {
-    /// Processes by the one, containers by the other.
-    pub fn new(processes: ProcessLauncher, containers: Arc<dyn Launcher>) -> Self {
-        Self { processes, containers }
+    /// Each kind by its own.
+    pub fn new(
+        processes: ProcessLauncher,
+        containers: Arc<dyn Launcher>,
+        remotes: RemoteLauncher,
+    ) -> Self {
+        Self { processes, containers, remotes }
     }
 
     fn of(&self, spec: &ServerSpec) -> &dyn Launcher {
         match spec.kind() {
             Kind::Container => &*self.containers,
-            Kind::Process | Kind::Remote => &self.processes,
+            Kind::Process => &self.processes,
+            Kind::Remote => &self.remotes,
         }
     }
 }

@@ -10,6 +10,8 @@ mod calls;
 mod container;
 mod events;
 mod launch;
+mod remote;
+mod remote_failure;
 mod rotating;
 mod server;
 mod supervisor;
@@ -20,6 +22,7 @@ pub use events::{EventBus, Subscription};
 pub use launch::{
     Door, Explanation, Facts, Launched, Launcher, LauncherByKind, ProcessLauncher, Running, Tell,
 };
+pub use remote::RemoteLauncher;
 pub use rotating::{RotatingFile, Rotation};
 pub use server::{
     Asking, CallFailure, LogFeed, Notice, PrivateServer, Recorder, ServerHandle, ServerLog,

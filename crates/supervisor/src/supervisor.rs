@@ -194,7 +194,7 @@ impl Supervisor {
         let inner = &self.inner;
         let (id, spec) = (first.id, Arc::clone(&beginning.spec));
         let log_path = inner.config.log_dir.join(format!("{id}.log"));
-        let log = Arc::new(ServerLog::open(log_path, Redactor::new(&spec.environment)));
+        let log = Arc::new(ServerLog::open(log_path, Redactor::of_specs([&*spec])));
         let publisher = Publisher::new(first, inner.calls.events.clone());
         let (orders, inbox) = mpsc::channel(16);
         let parts = Arc::new(HandleParts {

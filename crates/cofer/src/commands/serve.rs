@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use cofer_daemon::{Config, Ready};
@@ -57,6 +58,7 @@ pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
         start_parallelism: usize::from(args.start_parallelism),
         // Not the path of the binary: an upgrade may have put another one there.
         shim: PathBuf::from("/proc/self/exe"),
+        identity: Some(Arc::new(cofer_proxy::GoogleIdentity)),
         podman: config::podman(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

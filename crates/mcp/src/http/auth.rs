@@ -1,7 +1,9 @@
 //! How requests are signed, as far as the transport cares: who signs them knows how.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use http::HeaderValue;
+use http::{HeaderValue, Uri};
 
 /// Gives each request its `Authorization`.
 #[async_trait]
@@ -22,6 +24,17 @@ pub trait Authorizer: std::fmt::Debug + Send + Sync {
         let _ = status;
         None
     }
+}
+
+/// Whose name requests may go out in: gives each server an authorizer of its own.
+#[async_trait]
+pub trait Identity: std::fmt::Debug + Send + Sync {
+    /// What signs requests to `url`, for `audience` where that is not the URL's origin.
+    async fn authorizer(
+        &self,
+        url: &Uri,
+        audience: Option<&str>,
+    ) -> Result<Arc<dyn Authorizer>, AuthFailure>;
 }
 
 /// Why there is no authorization to be had now. The next request asks again.

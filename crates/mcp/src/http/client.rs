@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE, HeaderName, HeaderValue, LOCATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 
+use super::attendant::Attendant;
 use super::auth::Authorizer;
 use super::body::Body;
 use super::cookies::Jar;
@@ -23,7 +24,8 @@ const MAX_HOPS: usize = 5;
 pub(super) struct Client {
     transport: Transport,
     authorizer: Arc<dyn Authorizer>,
-    url: Uri,
+    attendant: Arc<dyn Attendant>,
+    url: Mutex<Uri>,
     headers: HeaderMap,
     cookies: Mutex<Jar>,
 }
@@ -42,10 +44,12 @@ impl Client {
     pub(super) fn new(
         transport: Transport,
         authorizer: Arc<dyn Authorizer>,
+        attendant: Arc<dyn Attendant>,
         url: Uri,
         headers: HeaderMap,
     ) -> Self {
-        Self { transport, authorizer, url, headers, cookies: Mutex::default() }
+        let url = Mutex::new(url);
+        Self { transport, authorizer, attendant, url, headers, cookies: Mutex::default() }
     }
 
     pub(super) fn principal(&self) -> Option<String> {
@@ -58,8 +62,8 @@ impl Client {
 
     /// Sends `out` and waits for the head of its answer, however long that takes.
     pub(super) async fn exchange(&self, out: &Outbound) -> Result<Response<Body>, Failure> {
-        let mut uri = self.url.clone();
-        let (mut hops, mut renewed, mut repeated) = (0, false, false);
+        let mut uri = self.url();
+        let (mut hops, mut renewed, mut repeated, mut moved) = (0, false, false, false);
         loop {
             let authorization = self.authorizer.authorization().await?;
             let request = self.request(&uri, out, authorization.as_ref());
@@ -68,6 +72,14 @@ impl Client {
                 Err(error @ TransportError::Broken { .. }) if out.repeatable && !repeated => {
                     tracing::debug!(%error, "sending it again, which does no harm");
                     repeated = true;
+                    continue;
+                }
+                Err(error) if error.is_nobody_there() && !moved => {
+                    moved = true;
+                    match self.attendant.moved().await {
+                        Some(next) => uri = self.move_to(next),
+                        None => return Err(error.into()),
+                    }
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -117,6 +129,16 @@ impl Client {
         *request.uri_mut() = uri.clone();
         *request.headers_mut() = headers;
         request
+    }
+
+    fn url(&self) -> Uri {
+        self.url.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn move_to(&self, next: Uri) -> Uri {
+        tracing::debug!(url = %next, "the server is elsewhere now");
+        self.url.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&next);
+        next
     }
 
     fn cookies(&self) -> std::sync::MutexGuard<'_, Jar> {

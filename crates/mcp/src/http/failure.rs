@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::auth::AuthFailure;
 use super::transport::TransportError;
@@ -13,7 +13,7 @@ use super::transport::TransportError;
 pub(super) const MAX_BODY: usize = 1024;
 
 /// What kind of failure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// There is no valid token, or the server took none for one.

@@ -64,6 +64,7 @@ impl Wire {
         let response = match self.open_stream(session, parser.last_id().map(|id| &id[..])).await {
             Ok(response) => response,
             Err(failure) => {
+                let failure = self.told("", failure);
                 tracing::debug!(%failure, "the server's own stream cannot be opened now");
                 return Opened::Later;
             }

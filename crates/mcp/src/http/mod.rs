@@ -7,6 +7,7 @@
 //! the connections, which come back when the `body` of an answer was read.
 //! Nothing here knows whose token signs a request (`auth`).
 
+mod attendant;
 mod auth;
 mod body;
 mod client;
@@ -33,7 +34,8 @@ mod tools;
 mod transport;
 mod wire;
 
-pub use auth::{AuthFailure, Authorizer, Unsigned};
+pub use attendant::{Attendant, Trouble, Unattended};
+pub use auth::{AuthFailure, Authorizer, Identity, Unsigned};
 pub use body::Body;
 pub use failure::FailureKind;
 pub use proxy_env::{ProxyError, ProxySettings};

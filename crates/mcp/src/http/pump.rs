@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofer_model::Redactor;
 use futures_util::future::join_all;
 use http::header::HeaderValue;
 use http::{HeaderMap, Uri};
@@ -14,8 +15,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::attendant::Attendant;
 use super::auth::Authorizer;
-use super::client::Client;
 use super::failure::Failure;
 use super::in_flight::{Entry, Refused};
 use super::output::Output;
@@ -56,6 +57,10 @@ pub struct Remote {
     pub transport: Transport,
     /// Who signs.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Who looks after the conversation.
+    pub attendant: Arc<dyn Attendant>,
+    /// Takes what is secret out of the server's words where an error of ours repeats them.
+    pub redactor: Redactor,
 }
 
 /// Carries messages both ways until `input` ends, nobody reads `output`, or `stop` is set off.
@@ -67,9 +72,7 @@ where
 {
     let (out, queue) = Output::new();
     let gone = out.gone.clone();
-    let Remote { url, headers, silence, cap, source, transport, authorizer } = remote;
-    let client = Client::new(transport, authorizer, url, headers);
-    let wire = Arc::new(Wire::new(client, source, silence, cap, out));
+    let wire = Arc::new(Wire::new(remote, out));
     let all_said = CancellationToken::new();
     // A task beside this one: each wakes for its own work.
     let mut writer = JoinSet::new();

@@ -242,6 +242,7 @@ impl Wire {
             tracing::debug!(method = job.method, %failure, "it failed after it was given up");
             return;
         }
+        let failure = self.told(&job.method, failure);
         tracing::warn!(
             method = job.method,
             kind = ?failure.kind,

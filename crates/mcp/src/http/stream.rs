@@ -129,7 +129,10 @@ impl Wire {
                     return Err(self.judge(response, false).await.err().unwrap_or_else(cut));
                 }
                 Ok(_) => return Err(cut()),
-                Err(failure) => tracing::debug!(%failure, "the stream cannot be resumed now"),
+                Err(failure) => {
+                    let failure = self.told("", failure);
+                    tracing::debug!(%failure, "the stream cannot be resumed now");
+                }
             }
             attempt += 1;
             wait = backoff(attempt);

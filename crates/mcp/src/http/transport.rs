@@ -107,6 +107,11 @@ pub enum TransportError {
 }
 
 impl TransportError {
+    /// Whether nobody listens where the request was to go.
+    pub fn is_nobody_there(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::ConnectTimeout { .. })
+    }
+
     /// Whether the server certainly saw nothing of the request.
     pub fn never_sent(&self) -> bool {
         !matches!(

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofer_model::Redactor;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, Method, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::attendant::{Attendant, Trouble};
 use super::body::Body;
 use super::client::{Client, Outbound};
 use super::failure::{Failure, FailureKind, error_response, readable};
@@ -17,6 +19,7 @@ use super::headers::{ANY_ANSWER, JSON};
 use super::in_flight::InFlight;
 use super::output::Output;
 use super::pulse::Pulse;
+use super::pump::Remote;
 use super::raw::{Kind, Raw};
 use super::session::Sessions;
 use super::tools::Tools;
@@ -30,6 +33,8 @@ const MAX_ERROR: usize = 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) client: Client,
+    pub(super) attendant: Arc<dyn Attendant>,
+    redactor: Redactor,
     /// What errors of our own name as their source.
     pub(super) source: String,
     /// The longest silence of a server that owes an answer.
@@ -60,15 +65,14 @@ pub(super) enum Verdict {
 }
 
 impl Wire {
-    pub(super) fn new(
-        client: Client,
-        source: String,
-        silence: Duration,
-        cap: usize,
-        output: Output,
-    ) -> Self {
+    pub(super) fn new(remote: Remote, output: Output) -> Self {
+        let Remote { silence, cap, source, attendant, redactor, .. } = remote;
+        let Remote { url, headers, transport, authorizer, .. } = remote;
+        let client = Client::new(transport, authorizer, Arc::clone(&attendant), url, headers);
         Self {
             client,
+            attendant,
+            redactor,
             source,
             silence,
             cap,
@@ -179,6 +183,14 @@ impl Wire {
             body: readable(body),
             ..Failure::new(kind, message, hint)
         }
+    }
+
+    /// What is told of a failure: known secrets are no part of it. The attendant hears it too.
+    pub(super) fn told(&self, method: &str, failure: Failure) -> Failure {
+        let failure =
+            Failure { body: failure.body.map(|body| self.redactor.redact(body)), ..failure };
+        self.attendant.failed(method, &Trouble::from(&failure));
+        failure
     }
 
     /// Tells the client that a line of its was none.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofer_mcp::http::{
-    Authorizer, ProxySettings, Remote, Transport, TransportOptions, Unsigned, pump,
+    Authorizer, ProxySettings, Remote, Transport, TransportOptions, Unattended, Unsigned, pump,
 };
 use cofer_mcp::{Frame, LineReader};
 use serde_json::{Value, json};
@@ -36,6 +36,8 @@ pub(crate) fn remote(url: &str) -> Remote {
         source: "cofer-proxy".to_owned(),
         transport,
         authorizer: Arc::new(Unsigned),
+        attendant: Arc::new(Unattended),
+        redactor: Default::default(),
     }
 }
 

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use cofer_mcp::http::{AuthFailure, Authorizer, Remote};
-use http::HeaderValue;
+use cofer_mcp::http::{Attendant, AuthFailure, Authorizer, Remote, Trouble};
+use cofer_model::Redactor;
+use http::{HeaderValue, Uri};
 use serde_json::{Value, json};
 
 use crate::client::{Client, modern, remote, signed};
@@ -256,4 +257,65 @@ async fn too_many_at_once_are_turned_away_one_by_one() {
     let error = client.next().await;
     assert_eq!(error["id"], 4096);
     assert_eq!(error["error"]["data"]["source"], "cofer");
+}
+
+/// Notes what failed, and knows one other place.
+#[derive(Debug, Default)]
+struct Notes {
+    failed: Mutex<Vec<(String, Trouble)>>,
+    elsewhere: Mutex<Option<Uri>>,
+}
+
+#[async_trait]
+impl Attendant for Notes {
+    fn failed(&self, method: &str, trouble: &Trouble) {
+        self.failed.lock().unwrap().push((method.to_owned(), trouble.clone()));
+    }
+
+    async fn moved(&self) -> Option<Uri> {
+        self.elsewhere.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_moved_is_followed_and_its_session_opened_again() {
+    let script = |id: &'static str| {
+        move |seen: &crate::server::Seen| match (&*seen.method(), seen.header("mcp-session-id")) {
+            ("initialize", _) => {
+                let opened = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
+                result(seen, opened).with("mcp-session-id", id)
+            }
+            ("GET", _) => status(405),
+            (_, Some(known)) if known == id => result(seen, json!("here")),
+            _ => status(404),
+        }
+    };
+    let before = Server::start(script("old")).await;
+    let notes = Arc::new(Notes::default());
+    let attendant = Arc::clone(&notes) as Arc<dyn Attendant>;
+    let mut client = Client::start(Remote { attendant, ..remote(&before.url()) });
+    client.ask(1, "initialize", json!({})).await;
+    assert_eq!(client.ask(2, "tools/call", json!({})).await["result"], "here");
+    drop(before);
+    check(&client.ask(3, "tools/call", json!({})).await, "connect", None);
+    let after = Server::start(script("new")).await;
+    *notes.elsewhere.lock().unwrap() = Some(after.url().parse().unwrap());
+    assert_eq!(client.ask(4, "tools/call", json!({})).await["result"], "here");
+    let failed = notes.failed.lock().unwrap().clone();
+    assert_eq!(failed[0].0, "tools/call");
+    assert_eq!(failed[0].1.kind, cofer_mcp::http::FailureKind::Connect);
+}
+
+#[tokio::test]
+async fn a_secret_that_a_server_repeats_is_not_repeated_by_us() {
+    let server = Server::start(|_| {
+        let words = "no such key: canary-0123456789";
+        Reply::Full(401, vec![("content-type", "text/plain".to_owned())], words.into())
+    })
+    .await;
+    let environment = [("API_KEY".to_owned(), "canary-0123456789".to_owned())];
+    let redactor = Redactor::new(environment.iter().map(|(key, value)| (key, value)));
+    let mut client = Client::start(Remote { redactor, ..remote(&server.url()) });
+    let error = client.ask(1, "tools/call", json!({})).await;
+    assert_eq!(error["error"]["data"]["body"], "no such key: ********");
 }

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofer_mcp::http::{ProxySettings, Remote, Transport, TransportOptions, Unsigned, pump};
+use cofer_mcp::http::{
+    ProxySettings, Remote, Transport, TransportOptions, Unattended, Unsigned, pump,
+};
 use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, Listener, handshake};
 use cofer_model::PeerInfo;
 use cofer_runtime::{ByteSink, ByteSource};
@@ -20,7 +22,7 @@ use super::failure::NotReady;
 use crate::launch::Door;
 
 /// What errors that are made on this side of the door name as their source.
-pub(super) const SOURCE: &str = "cofer";
+pub(crate) const SOURCE: &str = "cofer";
 
 /// Where MCP is looked for where nobody said where it is.
 const USUAL_PATHS: [&str; 2] = ["/mcp", "/"];
@@ -89,6 +91,8 @@ impl Speaking {
             source: SOURCE.to_owned(),
             transport: transport.map_err(|error| failed(error.to_string()))?,
             authorizer: Arc::new(Unsigned),
+            attendant: Arc::new(Unattended),
+            redactor: Default::default(),
         };
         let (ours, theirs) = duplex(BUFFER);
         let (input, output) = split(theirs);

@@ -51,9 +51,10 @@ pub(super) async fn not_ready(run: Run, error: &NotReady) -> Failure {
         NotReady::Handshake(HandshakeError::Ended) => run.exit().await,
         NotReady::Handshake(_) | NotReady::DoorClosed { .. } => None,
     };
-    let explanation = match exit {
-        Some(_) => run.explanation().await,
-        None => None,
+    let explanation = match (exit, error) {
+        (Some(_), _) => run.explanation().await,
+        (None, NotReady::Handshake(error)) => run.explain_refusal(error),
+        (None, NotReady::DoorClosed { .. }) => None,
     };
     let stderr = run.clear().await;
     match exit {
@@ -61,7 +62,7 @@ pub(super) async fn not_ready(run: Run, error: &NotReady) -> Failure {
             let told = exited(FailureKind::ExitedEarly, exit, "before it was ready", stderr);
             explained(told, explanation)
         }
-        None => refused(error, stderr),
+        None => explained(refused(error, stderr), explanation),
     }
 }
 

@@ -37,6 +37,7 @@ mod run;
 mod snapshot;
 mod stop;
 
+pub(crate) use door::SOURCE;
 pub(crate) use driver::{Beginning, Driver, DriverParts};
 pub use handle::{Asking, CallFailure, ServerHandle};
 pub(crate) use handle::{HandleParts, Means};

@@ -45,8 +45,7 @@ impl Reporter {
     pub(super) fn configured(&self, spec: Arc<ServerSpec>) {
         // What runs now may still tell the secrets that it was given.
         let old = Arc::clone(&self.publisher.current().spec);
-        let secrets = old.environment.iter().chain(&spec.environment);
-        self.log.set_redactor(Redactor::new(secrets));
+        self.log.set_redactor(Redactor::of_specs([&*old, &*spec]));
         self.publisher.amend(|snapshot| snapshot.spec = spec);
     }
 
@@ -102,30 +101,33 @@ impl Reporter {
         self.log.lifecycle("starting");
     }
 
-    pub(super) fn launched(&self, pid: u32, facts: Facts) {
+    pub(super) fn launched(&self, pid: Option<u32>, facts: Facts) {
         let container = facts.container_id.as_deref();
-        tracing::info!(target: "START", server = %self.name(), pid, container, "process started");
+        tracing::info!(target: "START", server = %self.name(), pid, container, "started");
         self.publisher.amend(|snapshot| {
-            snapshot.pid = Some(pid);
+            snapshot.pid = pid;
             snapshot.facts = Some(Arc::new(facts));
             snapshot.started_at = Some(OffsetDateTime::now_utc());
             snapshot.started = Some(Instant::now());
         });
     }
 
-    pub(super) async fn ready(&self, opened: Opened, pid: u32, facts: Facts) {
+    pub(super) async fn ready(&self, opened: Opened, pid: Option<u32>, facts: Facts) {
         self.recorder.ready(self.id).await;
         let Opened { peer, mcp_endpoint, .. } = opened;
         let protocol = match &peer {
             Some(peer) => format!("protocol {}", peer.protocol_version),
             None => "its port is open, and no MCP was found there".to_owned(),
         };
-        let told = format!("ready: {protocol}, pid {pid}");
+        let told = match pid {
+            Some(pid) => format!("ready: {protocol}, pid {pid}"),
+            None => format!("ready: {protocol}"),
+        };
         self.log.lifecycle(&told);
         tracing::info!(target: "MCP", server = %self.name(), "{told}");
         self.publisher.status(Status::Ready, |snapshot| {
             snapshot.peer = peer.map(Arc::new);
-            snapshot.mcp_endpoint = mcp_endpoint;
+            snapshot.mcp_endpoint = mcp_endpoint.or_else(|| snapshot.spec.url.clone());
             snapshot.facts = Some(Arc::new(facts));
             snapshot.failure = None;
         });

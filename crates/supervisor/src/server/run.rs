@@ -97,7 +97,7 @@ impl Run {
         }
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> Option<u32> {
         self.running.pid()
     }
 
@@ -168,6 +168,9 @@ impl Run {
         responsive: bool,
     ) -> bool {
         match (&self.bridge, &self.door) {
+            (Some(bridge), None) if self.running.is_remote() => {
+                change_of_http_health(bridge, heartbeat, responsive).await
+            }
             (Some(bridge), None) => change_of_health(bridge, heartbeat, responsive).await,
             (Some(bridge), Some(_)) => change_of_http_health(bridge, heartbeat, responsive).await,
             (None, Some(door)) => {
@@ -211,6 +214,11 @@ impl Run {
         let how = ask_to_end(&*self.running, reads_stdin, grace).await;
         self.clear().await;
         how
+    }
+
+    /// What its runtime knows of its refusal to open a conversation.
+    pub(super) fn explain_refusal(&self, error: &HandshakeError) -> Option<Explanation> {
+        self.running.explain_refusal(error)
     }
 
     /// What its runtime knows of its end. Asked before what is left of it is cleared away.

@@ -83,7 +83,7 @@ impl Snapshot {
     pub fn process_status(&self) -> ProcessStatus {
         match self.status {
             Status::Restarting => ProcessStatus::Restarting,
-            _ if self.pid.is_some() => ProcessStatus::Running,
+            _ if self.started.is_some() => ProcessStatus::Running,
             _ => ProcessStatus::Stopped,
         }
     }

@@ -27,6 +27,7 @@ const CONTAINER_MARGIN: Duration = Duration::from_secs(300);
 ///   cofer server add github --env GITHUB_TOKEN -- npx -y @modelcontextprotocol/server-github
 ///   cofer server add db --image ghcr.io/me/db-server:1.2 --volume /data --memory 256M
 ///   cofer server add web --image ghcr.io/me/web-server --http --port 8080
+///   cofer server add docs --url https://docs.example.com/mcp --header Authorization
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct AddArgs {
@@ -41,7 +42,7 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     no_wait: bool,
     /// The program and its arguments, which no shell reads; with --image, arguments alone
-    #[arg(last = true, required_unless_present = "image", value_name = "COMMAND [ARGS]")]
+    #[arg(last = true, required_unless_present_any = ["image", "remote_url"], conflicts_with = "remote_url", value_name = "COMMAND [ARGS]")]
     command: Vec<String>,
 }
 

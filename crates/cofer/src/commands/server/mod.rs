@@ -10,6 +10,7 @@ mod items;
 mod list;
 mod logs;
 mod outcome;
+mod remote;
 mod remove;
 mod set;
 mod show;

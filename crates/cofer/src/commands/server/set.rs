@@ -27,6 +27,9 @@ pub(crate) struct SetArgs {
     /// Take a variable away
     #[arg(long, value_name = "KEY")]
     unset_env: Vec<String>,
+    /// Take a header away
+    #[arg(long, value_name = "NAME")]
+    unset_header: Vec<String>,
     /// Another program and its arguments; for a container, other arguments
     #[arg(last = true, value_name = "COMMAND [ARGS]")]
     command: Vec<String>,
@@ -47,11 +50,15 @@ pub(super) async fn run(args: SetArgs, context: &mut Context) -> Result<(), Fail
     for (key, current) in [
         ("resource_limits", serde_json::to_value(&before.resource_limits)),
         ("openings", serde_json::to_value(&before.openings)),
+        ("headers", serde_json::to_value(&before.headers)),
     ] {
         merge(&mut body, key, current.unwrap_or_default());
     }
     if body.contains_key("environment") || !args.unset_env.is_empty() {
         merge_environment(&mut body, &before, &args.unset_env)?;
+    }
+    if !args.unset_header.is_empty() {
+        drop_headers(&mut body, &before, &args.unset_header)?;
     }
     if body.is_empty() {
         return Err(Failure::mistyped("nothing to change was given")
@@ -94,6 +101,27 @@ fn merge_environment(
     Ok(())
 }
 
+/// Takes headers away, whatever case their names are typed in.
+fn drop_headers(
+    body: &mut Map<String, Value>,
+    server: &ServerView,
+    unset: &[String],
+) -> Result<(), Failure> {
+    let mut headers = match body.remove("headers") {
+        Some(Value::Object(headers)) => headers,
+        _ => server.headers.iter().map(|(k, v)| (k.clone(), Value::from(v.as_str()))).collect(),
+    };
+    for name in unset {
+        let before = headers.len();
+        headers.retain(|known, _| !known.eq_ignore_ascii_case(name));
+        if headers.len() == before {
+            return Err(Failure::mistyped(format!("the server has no header `{name}`")));
+        }
+    }
+    body.insert("headers".to_owned(), Value::Object(headers));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +137,20 @@ mod tests {
         merge_environment(&mut body, &server, &["C".to_owned()]).unwrap();
         assert_eq!(body["environment"], json!({"A": "1", "B": "new"}));
         assert!(merge_environment(&mut Map::new(), &server, &["D".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn headers_that_are_not_named_stay() {
+        let mut server = a_server("docs");
+        server.headers =
+            [("X-A", "1"), ("X-B", "2")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let mut body = Map::new();
+        drop_headers(&mut body, &server, &["x-a".to_owned()]).unwrap();
+        assert_eq!(body["headers"], json!({"X-B": "2"}));
+        let mut body = Map::from_iter([("headers".to_owned(), json!({"X-C": "3"}))]);
+        merge(&mut body, "headers", serde_json::to_value(&server.headers).unwrap());
+        drop_headers(&mut body, &server, &["X-B".to_owned()]).unwrap();
+        assert_eq!(body["headers"], json!({"X-A": "1", "X-C": "3"}));
+        assert!(drop_headers(&mut Map::new(), &server, &["X-Z".to_owned()]).is_err());
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::container::ContainerFlags;
 use super::environment;
+use super::remote::RemoteFlags;
 use crate::cli::seconds;
 use crate::failure::Failure;
 
@@ -44,6 +45,8 @@ pub(super) struct SpecFlags {
     restart: Option<String>,
     #[command(flatten)]
     pub(super) container: ContainerFlags,
+    #[command(flatten)]
+    pub(super) remote: RemoteFlags,
 }
 
 impl SpecFlags {
@@ -67,6 +70,7 @@ impl SpecFlags {
             put("environment", Some(environment.into_iter().collect()));
         }
         fields.extend(self.container.fields()?);
+        fields.extend(self.remote.fields()?);
         Ok(fields)
     }
 

@@ -280,8 +280,8 @@ pub(super) struct PuppetWorkload(pub(super) Arc<Puppet>);
 
 #[async_trait]
 impl Running for PuppetWorkload {
-    fn pid(&self) -> u32 {
-        self.0.pid
+    fn pid(&self) -> Option<u32> {
+        Some(self.0.pid)
     }
 
     fn facts(&self) -> Facts {
