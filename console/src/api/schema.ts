@@ -92,7 +92,7 @@ export type Failure = {
 };
 
 /** Why a server is in `error`, in words a program can match. */
-export type FailureKind = "command_not_found" | "spawn_failed" | "exited_early" | "start_timeout" | "handshake_failed" | "crashed" | "out_of_memory" | "engine_unavailable" | "disk_full" | "image_missing" | "image_not_found" | "login_required" | "image_pull_failed" | "isolation_unavailable" | "port_in_use" | "container_failed" | "internal";
+export type FailureKind = "command_not_found" | "spawn_failed" | "exited_early" | "start_timeout" | "handshake_failed" | "crashed" | "out_of_memory" | "engine_unavailable" | "disk_full" | "image_missing" | "image_not_found" | "login_required" | "image_pull_failed" | "isolation_unavailable" | "port_in_use" | "container_failed" | "unreachable" | "tls_failed" | "unauthorized" | "forbidden" | "endpoint_not_found" | "http_error" | "credentials_missing" | "internal";
 
 /** One thing that is wrong with a field, or worth a warning. */
 export type FieldError = {
@@ -231,6 +231,9 @@ export type ProcessStatus = "running" | "stopped" | "restarting";
 /** Who isolates the server. */
 export type Provider = "gvisor" | "podman" | "process";
 
+/** How requests to a remote server are signed, beside the headers that a person gave. */
+export type RemoteAuth = "google_id_token";
+
 /** Isolation without which a server must not start. */
 export type Requirement = "gvisor";
 
@@ -250,6 +253,9 @@ export type ServerList = {
 export type ServerSpec = {
   /** Its arguments, never read by a shell; for an image, what its entry point is given. */
   args?: (string)[];
+  /** Whom such a signature is for; the URL's origin where it is not given. */
+  audience?: string | null;
+  auth?: RemoteAuth | null;
   /** How long one call may stay unanswered, in milliseconds. */
   call_timeout_ms?: number;
   /** The program to run, found on PATH or given as a path. */
@@ -262,6 +268,8 @@ export type ServerSpec = {
   enabled?: boolean;
   /** Variables for the server's process. */
   environment?: Record<string, string>;
+  /** What goes with every request to a remote server, such as `Authorization`. */
+  headers?: Record<string, string>;
   /** How its liveness is watched. */
   heartbeat?: HeartbeatSpec;
   /** Where on that port it speaks MCP over Streamable HTTP; `/mcp`, then `/` are tried where it is not given. */
@@ -304,6 +312,9 @@ export type ServerSpec = {
 export type ServerView = {
   /** Its arguments. */
   args: (string)[];
+  /** Whom such a signature is for, where that was given. */
+  audience?: string | null;
+  auth?: RemoteAuth | null;
   /** How long one call may stay unanswered. */
   call_timeout_ms: number;
   /** Its MCP capabilities. */
@@ -325,6 +336,8 @@ export type ServerView = {
   /** Variables; values are masked unless `?reveal=true`. */
   environment: Record<string, string>;
   error?: Failure | null;
+  /** What goes with every request to it; values are masked unless `?reveal=true`. */
+  headers?: Record<string, string>;
   /** How well it does. */
   health: Health;
   /** Why `health` is a warning, one sentence each. */

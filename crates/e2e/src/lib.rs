@@ -15,6 +15,7 @@ mod peer;
 mod process;
 mod programs;
 mod registry;
+mod upstream;
 mod wait;
 
 pub use builder::{DaemonBuilder, Refusal};
@@ -34,4 +35,5 @@ pub use process::{
 };
 pub use programs::{Ended, cofer, follow, run, wayward, wayward_path};
 pub use registry::Registry;
+pub use upstream::{Asked, Upstream};
 pub use wait::{DEADLINE, eventually, within};

@@ -75,3 +75,14 @@ test("what the daemon says most often is said in the reader's language", async (
   );
   expect(translate({ field: "x", message: "something new" }, japanese)).toBe("something new");
 });
+
+test("headers are found by their name, and one name in two cases is one", () => {
+  const headers = [envRow("X-Key", "a"), envRow("x-key", "b"), envRow("", "c")];
+  const draft = { ...emptyDraft(), name: "x", kind: "remote" as const, url: "https://x", headers };
+  expect(checkLocally(draft, t)).toEqual({
+    "headers.1": "This name is used twice",
+    "headers.2": "A header needs a name",
+  });
+  const error = { field: "headers.X-Key", message: "no", blocking: true };
+  expect(readValidation({ errors: [error], warnings: [] }, draft, null, t).problems).toEqual({ "headers.0": "no" });
+});

@@ -35,7 +35,7 @@ export function checkLocally(draft: Draft, t: TFunction): Problems {
   ] as const) {
     if (!/^\s*\d*\s*$/.test(draft[key])) problems[FIELDS[key]] = t("form.messages.number");
   }
-  checkEnvironment(draft, problems, t);
+  checkRows(draft, draft.kind === "remote" ? "headers" : "env", problems, t);
   if (draft.kind === "container") checkPorts(draft, problems, t);
   return problems;
 }
@@ -54,12 +54,13 @@ function checkUrl(url: string, t: TFunction): Problems {
   return /^https?:\/\/[^\s/]+/i.test(url) && URL.canParse(url) ? {} : { url: t("form.messages.urlWrong") };
 }
 
-function checkEnvironment(draft: Draft, problems: Problems, t: TFunction): void {
+function checkRows(draft: Draft, of: "env" | "headers", problems: Problems, t: TFunction): void {
   const seen = new Set<string>();
-  draft.env.forEach(({ name, value }, index) => {
-    const key = name.trim();
-    if (!key && value) problems[`env.${index}`] = t("form.messages.envNameRequired");
-    if (key && seen.has(key)) problems[`env.${index}`] = t("form.messages.envNameTwice");
+  draft[of].forEach(({ name, value }, index) => {
+    // The case of a header's name means nothing.
+    const key = of === "headers" ? name.trim().toLowerCase() : name.trim();
+    if (!key && value) problems[`${of}.${index}`] = t(`form.messages.${of}NameRequired`);
+    if (key && seen.has(key)) problems[`${of}.${index}`] = t("form.messages.envNameTwice");
     seen.add(key);
   });
 }
@@ -87,7 +88,7 @@ export function readValidation(validation: Validation, draft: Draft, self: strin
   return {
     problems,
     mild,
-    secrets: secret.map(({ field }) => field.replace(/^environment\./, "")),
+    secrets: secret.map(({ field }) => field.replace(/^(environment|headers)\./, "")),
     warnings: validation.warnings.filter((warning) => !isSecret(warning)).map(({ message }) => message),
   };
 }
@@ -101,11 +102,15 @@ export function readRefusal(fields: readonly FieldError[], draft: Draft, t: TFun
   return problems;
 }
 
-/** The form's own key for a field: rows of the environment are found by their name. */
+/** The form's own key for a field: rows of the environment and headers are found by their name. */
 function placeOf({ field }: FieldError, draft: Draft): string {
-  if (field.startsWith("environment.")) {
-    const index = draft.env.findIndex(({ name }) => name.trim() === field.slice("environment.".length));
-    return index < 0 ? "environment" : `env.${index}`;
+  for (const [prefix, of] of [
+    ["environment", "env"],
+    ["headers", "headers"],
+  ] as const) {
+    if (!field.startsWith(`${prefix}.`)) continue;
+    const index = draft[of].findIndex(({ name }) => name.trim() === field.slice(prefix.length + 1));
+    return index < 0 ? prefix : `${of}.${index}`;
   }
   const port = /^ports\[?\.?(\d+)/.exec(field);
   if (port) return `ports.${port[1]}`;

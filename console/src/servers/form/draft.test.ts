@@ -68,6 +68,8 @@ test("what belongs to another kind of server is not sent", () => {
     image: null,
     url: "http://x",
     args: [],
+    environment: {},
+    headers: {},
   });
 });
 
@@ -82,6 +84,16 @@ test("editing without a change sends back what was there, and no secret", () => 
     resource_limits: server.resource_limits,
     heartbeat: server.heartbeat,
   });
+});
+
+test("headers belong to remote servers, and their values stay where they are", () => {
+  const server = serverView({ name: "x", kind: "remote", command: null, url: "https://x/mcp" });
+  const draft = draftOf({ ...server, headers: { Authorization: MASK } });
+  expect(bodyOf(draft)).toMatchObject({ url: "https://x/mcp", headers: { Authorization: MASK } });
+  expect(bodyOf(draft)).not.toHaveProperty("auth");
+  const more = { ...draft, headers: [...draft.headers, envRow("X-Team", "blue")] };
+  expect(bodyOf(more).headers).toEqual({ Authorization: MASK, "X-Team": "blue" });
+  expect(bodyOf({ ...more, kind: "process" })).toMatchObject({ headers: {}, auth: null, audience: null });
 });
 
 test("an emptied value is an empty value, not the one from before", () => {

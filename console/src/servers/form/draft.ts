@@ -20,6 +20,7 @@ export type Draft = {
   cwd: string;
   description: string;
   env: EnvRow[];
+  headers: EnvRow[];
   enabled: boolean;
   includeResources: boolean;
   restart: RestartPolicy;
@@ -68,6 +69,7 @@ export function emptyDraft(): Draft {
     cwd: "",
     description: "",
     env: [],
+    headers: [],
     enabled: true,
     includeResources: false,
     restart: "always",
@@ -109,6 +111,7 @@ export function draftOf(server: ServerView): Draft {
     cwd: server.cwd ?? "",
     description: server.description ?? "",
     env: Object.keys(server.environment).map((name) => envRow(name, "", true)),
+    headers: Object.keys(server.headers ?? {}).map((name) => envRow(name, "", true)),
     enabled: server.enabled,
     includeResources: server.include_resources,
     restart: server.restart_policy,
@@ -168,7 +171,8 @@ export function bodyOf(draft: Draft): Record<string, unknown> {
     args: draft.kind === "remote" ? [] : argumentsOf(draft.args),
     cwd: draft.kind === "remote" ? null : draft.cwd.trim() || null,
     description: draft.description.trim() || null,
-    environment: environmentOf(draft.env),
+    environment: draft.kind === "remote" ? {} : valuesOf(draft.env),
+    headers: draft.kind === "remote" ? valuesOf(draft.headers) : {},
     enabled: draft.enabled,
     include_resources: draft.includeResources,
     restart_policy: draft.restart,
@@ -188,10 +192,12 @@ export function bodyOf(draft: Draft): Record<string, unknown> {
     user: container ? draft.user.trim() || null : null,
     // What of its isolation is given up is not offered here, and ends with the container.
     ...(container ? {} : { openings: null }),
+    // Nor is how requests to a remote server are signed.
+    ...(draft.kind === "remote" ? {} : { auth: null, audience: null }),
   };
 }
 
-function environmentOf(rows: readonly EnvRow[]): Record<string, string> {
+function valuesOf(rows: readonly EnvRow[]): Record<string, string> {
   const named = rows.filter(({ name }) => name.trim() !== "");
   return Object.fromEntries(named.map(({ name, value, kept }) => [name.trim(), kept ? MASK : value]));
 }

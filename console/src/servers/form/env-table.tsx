@@ -1,4 +1,4 @@
-// Environment variables as rows of name and value. A value that the daemon holds is never shown:
+// Environment variables, or headers, as rows of name and value. A value that the daemon holds is never shown:
 // left alone it stays as it is.
 import { Eye, EyeOff, Plus, X } from "lucide-react";
 import { type ClipboardEvent, useState } from "react";
@@ -6,10 +6,13 @@ import { useTranslation } from "react-i18next";
 import { type EnvRow, envRow, parseEnvBlock } from "./draft";
 import type { ServerForm } from "./use-server-form";
 
-export function EnvTable({ form }: { form: ServerForm }) {
+/** Which of the two. */
+type Of = "env" | "headers";
+
+export function EnvTable({ form, of }: { form: ServerForm; of: Of }) {
   const { t } = useTranslation();
-  const { env } = form.draft;
-  const put = (rows: EnvRow[]) => form.change({ env: rows });
+  const env = form.draft[of];
+  const put = (rows: EnvRow[]) => form.change({ [of]: rows });
   const update = (key: number, part: Partial<EnvRow>) =>
     put(env.map((row) => (row.key === key ? { ...row, ...part } : row)));
   const paste = (index: number) => (event: ClipboardEvent) => {
@@ -21,16 +24,17 @@ export function EnvTable({ form }: { form: ServerForm }) {
   };
   return (
     <fieldset>
-      <legend className="mb-1 font-medium">{t("form.env")}</legend>
+      <legend className="mb-1 font-medium">{t(`form.${of}`)}</legend>
       <div className="space-y-2">
         {env.map((row, index) => (
           <Row
             key={row.key}
             row={row}
+            of={of}
             number={index + 1}
-            problem={form.problem(`env.${index}`)}
+            problem={form.problem(`${of}.${index}`)}
             onChange={(part) => update(row.key, part)}
-            onLeave={() => form.leave(`env.${index}`)}
+            onLeave={() => form.leave(`${of}.${index}`)}
             onPaste={paste(index)}
             onRemove={() => put(env.filter(({ key }) => key !== row.key))}
           />
@@ -39,9 +43,9 @@ export function EnvTable({ form }: { form: ServerForm }) {
       <div className="mt-2 flex flex-wrap items-center gap-3">
         <button type="button" className="btn btn-small" onClick={() => put([...env, envRow()])}>
           <Plus size={14} aria-hidden />
-          {t("form.envAdd")}
+          {t(`form.${of}Add`)}
         </button>
-        {env.length > 0 && <span className="text-sm text-soft">{t("form.envHint")}</span>}
+        {env.length > 0 && <span className="text-sm text-soft">{t(`form.${of}Hint`)}</span>}
       </div>
     </fieldset>
   );
@@ -49,6 +53,7 @@ export function EnvTable({ form }: { form: ServerForm }) {
 
 type RowProps = {
   row: EnvRow;
+  of: Of;
   number: number;
   problem: string | undefined;
   onChange: (part: Partial<EnvRow>) => void;
@@ -57,7 +62,7 @@ type RowProps = {
   onRemove: () => void;
 };
 
-function Row({ row, number, problem, onChange, onLeave, onPaste, onRemove }: RowProps) {
+function Row({ row, of, number, problem, onChange, onLeave, onPaste, onRemove }: RowProps) {
   const { t } = useTranslation();
   const [shown, setShown] = useState(false);
   const errorId = `env-${row.key}-error`;
@@ -67,7 +72,7 @@ function Row({ row, number, problem, onChange, onLeave, onPaste, onRemove }: Row
       <div className="grid grid-cols-[1fr_auto_auto] gap-1.5 sm:grid-cols-[2fr_3fr_auto_auto]">
         <input
           className="input col-span-3 font-mono text-sm sm:col-span-1"
-          aria-label={t("form.envName", { n: number })}
+          aria-label={t(`form.${of}Name`, { n: number })}
           placeholder={t("form.envColumnName")}
           value={row.name}
           onChange={(event) => onChange({ name: event.target.value })}
@@ -82,7 +87,7 @@ function Row({ row, number, problem, onChange, onLeave, onPaste, onRemove }: Row
         <input
           type={shown ? "text" : "password"}
           className="input font-mono text-sm"
-          aria-label={t("form.envValue", { n: number })}
+          aria-label={t(`form.${of}Value`, { n: number })}
           placeholder={row.kept ? t("form.envKept") : t("form.envColumnValue")}
           value={row.value}
           onChange={(event) => onChange({ value: event.target.value, kept: false })}
@@ -94,8 +99,8 @@ function Row({ row, number, problem, onChange, onLeave, onPaste, onRemove }: Row
         <button
           type="button"
           className="btn btn-quiet btn-icon"
-          aria-label={t("form.envShow", { n: number })}
-          title={t("form.envShow", { n: number })}
+          aria-label={t(`form.${of}Show`, { n: number })}
+          title={t(`form.${of}Show`, { n: number })}
           aria-pressed={shown}
           onClick={() => setShown(!shown)}
         >
@@ -104,8 +109,8 @@ function Row({ row, number, problem, onChange, onLeave, onPaste, onRemove }: Row
         <button
           type="button"
           className="btn btn-quiet btn-icon"
-          aria-label={t("form.envRemove", { n: number })}
-          title={t("form.envRemove", { n: number })}
+          aria-label={t(`form.${of}Remove`, { n: number })}
+          title={t(`form.${of}Remove`, { n: number })}
           onClick={onRemove}
         >
           <X size={16} aria-hidden />

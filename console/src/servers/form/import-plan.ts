@@ -72,6 +72,7 @@ export function registrationOf({ name, source }: PlannedServer): Obj {
     ...(typeof source.command === "string" ? { command: source.command } : {}),
     ...(typeof source.image === "string" ? { image: source.image } : {}),
     ...(url ? { url } : {}),
+    ...(isObject(source.headers) ? { headers: source.headers } : {}),
     ...(Array.isArray(source.args) ? { args: source.args } : {}),
     environment: Object.fromEntries(
       Object.entries(environment)

@@ -33,7 +33,11 @@ export function ServerFormFields({ form, id }: { form: ServerForm; id: string })
       <TextField form={form} of="name" field="name" label={t("form.name")} hint={t("form.nameHint")} required />
       <ProgramFields form={form} />
       <TextField form={form} of="description" field="description" label={t("form.description")} />
-      {draft.kind !== "remote" && <EnvTable form={form} />}
+      <EnvTable
+        key={draft.kind === "remote" ? "headers" : "env"}
+        form={form}
+        of={draft.kind === "remote" ? "headers" : "env"}
+      />
       {draft.kind === "container" && <ContainerFields form={form} />}
       <FlagFields form={form} />
       <FormNotes form={form} />
