@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, env, init, mcp, proxy, serve, server};
+use crate::commands::{completions, connect, env, init, mcp, proxy, serve, server};
 
 /// Runs, guards, joins and shows MCP servers.
 #[derive(Debug, Parser)]
@@ -43,6 +43,7 @@ pub(crate) enum Command {
     /// MCP servers of Cofer's own, on stdin and stdout
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
+    Connect(connect::ConnectArgs),
     Proxy(proxy::ProxyArgs),
     Init(init::InitArgs),
     /// Look at what agents did in environments, and take it over

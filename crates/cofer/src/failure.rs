@@ -98,6 +98,16 @@ impl Failure {
         self.kind
     }
 
+    /// What failed, in one sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do next.
+    pub(crate) fn advice(&self) -> &str {
+        self.hint.as_deref().unwrap_or_default()
+    }
+
     /// A server that was asked to run and does not.
     pub(crate) fn not_started(server: &ServerView) -> Self {
         let name = &server.name;

@@ -85,6 +85,11 @@ impl Upstream {
         format!("http://{}/mcp", self.address)
     }
 
+    /// Where it is, without a path.
+    pub fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// From now on it knows none of its sessions.
     pub fn forget_sessions(&self) {
         self.shared().sessions.clear();
@@ -138,11 +143,14 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
     }
     let given = text(&head.headers, "authorization").unwrap_or("nothing");
     if let Some(token) = &shared.bearer
+        && head.uri.path() != "/healthz"
         && given != format!("Bearer {token}")
     {
         return reply(401, "text/plain", format!("unknown: {given}"));
     }
     match head.method {
+        // So that it can stand in for a daemon.
+        Method::GET if head.uri.path() == "/healthz" => reply(200, "application/json", "{}"),
         Method::POST if head.uri.path() == "/mcp" => shared.converse(&head.headers, &message),
         Method::DELETE => {
             let id = text(&head.headers, SESSION).unwrap_or_default();

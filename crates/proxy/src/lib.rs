@@ -2,11 +2,13 @@
 //!
 //! `serve` joins this process's stdin and stdout (`stdio`) to the server by the pump of
 //! `cofer_mcp::http`, with Google's ID tokens (`auth`), and ends when the client does (`parent`).
-//! `check` walks the same way once and says how far it comes.
+//! `check` walks the same way once and says how far it comes. `connect` is the same for the
+//! daemon's gateway, which is known by a token and may be restarted meanwhile.
 #![warn(missing_docs)]
 
 pub mod auth;
 mod check;
+mod connect;
 mod identity;
 mod options;
 mod parent;
@@ -14,6 +16,7 @@ mod serve;
 mod stdio;
 
 pub use check::{CheckFailed, Checked, Step, check};
+pub use connect::{Place, Whereabouts, connect, refuse};
 pub use identity::GoogleIdentity;
 pub use options::{HeaderError, Options, UrlError, parse_header, parse_url};
 pub use serve::{ProxyError, serve};

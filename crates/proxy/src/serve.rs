@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::{parent, stdio};
 
 /// The longest message, in either direction.
-const MAX_MESSAGE: usize = 64 << 20;
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 /// What our errors name as their source.
 const SOURCE: &str = "cofer-proxy";
 
@@ -37,8 +37,14 @@ pub async fn serve(options: Options, shutdown: impl Future<Output = ()>) -> Resu
         None => Arc::new(Unsigned),
     };
     tracing::debug!(url = %options.url, "forwarding");
+    carry(remote(options, transport, authorizer), shutdown).await;
+    Ok(())
+}
+
+/// Joins stdin and stdout to the server until the client leaves, whoever started us is gone, or
+/// `shutdown` is ready.
+pub(crate) async fn carry(remote: Remote, shutdown: impl Future<Output = ()>) {
     let stop = CancellationToken::new();
-    let remote = remote(options, transport, authorizer);
     let pumping = pump(remote, stdio::input(), stdio::output(), stop.clone());
     let ending = async {
         tokio::select! {
@@ -52,7 +58,6 @@ pub async fn serve(options: Options, shutdown: impl Future<Output = ()>) -> Resu
         () = pumping => {}
         () = ending => {}
     }
-    Ok(())
 }
 
 pub(crate) fn transport(options: &Options) -> Result<Transport, SetupError> {

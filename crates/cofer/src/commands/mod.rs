@@ -1,6 +1,7 @@
 //! One file per command: its flags, and what it does.
 
 pub(crate) mod completions;
+pub(crate) mod connect;
 mod console;
 mod doctor;
 pub(crate) mod env;
@@ -9,6 +10,7 @@ pub(crate) mod mcp;
 pub(crate) mod proxy;
 pub(crate) mod serve;
 pub(crate) mod server;
+mod start;
 
 use std::path::PathBuf;
 
@@ -43,6 +45,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Init(args) => init::run(args),
         Command::Env(command) => env::run(command, global.json),
         Command::Proxy(args) => proxy::run(args, &global),
+        Command::Connect(args) => connect::run(args, &global),
         Command::Server(command) => {
             let mut context = Context::new(&global)?;
             block_on(server::run(command, &mut context))

@@ -181,7 +181,7 @@ impl From<ProxyError> for Failure {
     }
 }
 
-fn log_to_stderr(verbose: bool, usual: &str) -> Result<(), Failure> {
+pub(super) fn log_to_stderr(verbose: bool, usual: &str) -> Result<(), Failure> {
     let asked = std::env::var("COFER_LOG").ok().filter(|filter| !filter.trim().is_empty());
     let usual = if verbose { VERBOSE } else { usual };
     let filter = asked.as_deref().filter(|_| !verbose).unwrap_or(usual);

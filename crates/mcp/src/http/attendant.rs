@@ -16,6 +16,12 @@ pub trait Attendant: fmt::Debug + Send + Sync {
         let _ = (method, trouble);
     }
 
+    /// What a person can do about it, where the usual advice does not fit.
+    fn advice(&self, trouble: &Trouble) -> Option<String> {
+        let _ = trouble;
+        None
+    }
+
     /// Where the server is now, asked when nobody listens where it was; none where there is no
     /// other place to look. What could not be sent is sent there, once. May take a while.
     async fn moved(&self) -> Option<Uri> {

@@ -187,9 +187,13 @@ impl Wire {
 
     /// What is told of a failure: known secrets are no part of it. The attendant hears it too.
     pub(super) fn told(&self, method: &str, failure: Failure) -> Failure {
-        let failure =
+        let mut failure =
             Failure { body: failure.body.map(|body| self.redactor.redact(body)), ..failure };
-        self.attendant.failed(method, &Trouble::from(&failure));
+        let trouble = Trouble::from(&failure);
+        if let Some(hint) = self.attendant.advice(&trouble) {
+            failure.hint = hint;
+        }
+        self.attendant.failed(method, &trouble);
         failure
     }
 

@@ -1,0 +1,220 @@
+//! `cofer connect`: the daemon's gateway on stdin and stdout, for clients that start a command.
+//! What a daemon does at the wrong moment is played by a stand-in.
+
+use std::path::Path;
+
+use cofer_e2e::{
+    Daemon, McpClient, Upstream, alive, cofer, eventually, processes_with, run, signal, wait_gone,
+    wayward,
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const TOKEN: &str = "canary-token-0123456789";
+
+/// A data directory as a daemon at this address would leave it.
+fn data_dir(address: &str, token: &str) -> TempDir {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    point_to(dir.path(), address, token);
+    dir
+}
+
+fn point_to(dir: &Path, address: &str, token: &str) {
+    std::fs::write(dir.join("address"), address).expect("it can be written");
+    std::fs::write(dir.join("token"), token).expect("it can be written");
+}
+
+fn connect(dir: &Path, args: &[&str]) -> McpClient {
+    let data = dir.to_str().expect("text");
+    let args = [&["connect"], args].concat();
+    McpClient::start_by(&cofer(), &args, &[("COFER_DATA_DIR", data), ("HOME", data)], dir)
+}
+
+async fn says(client: &mut McpClient, text: &str) {
+    let result = client.call("echo", json!({ "text": text })).await;
+    assert_eq!(result["content"][0]["text"], text, "{result}");
+}
+
+#[tokio::test]
+async fn messages_pass_with_the_token_of_the_data_directory() {
+    // covers: GTW-3
+    let gateway = Upstream::start();
+    gateway.want_bearer(Some(TOKEN));
+    let dir = data_dir(&gateway.base(), TOKEN);
+    let mut client = connect(dir.path(), &["--verbose"]);
+    assert_eq!(client.initialize().await["serverInfo"]["name"], "upstream");
+    says(&mut client, "hej \u{1F469}\u{200D}\u{1F4BB}\u{2028}").await;
+    let (code, rest, stderr) = client.close().await;
+    assert_eq!((code, rest.len()), (Some(0), 0), "{stderr}");
+    assert!(!stderr.contains(TOKEN), "{stderr}");
+    assert_eq!(gateway.count("DELETE"), 1, "the session is ended");
+}
+
+#[tokio::test]
+async fn a_daemon_that_was_restarted_elsewhere_is_found_again() {
+    // covers: GTW-3
+    let mut before = Upstream::start();
+    let after = Upstream::start();
+    after.want_bearer(Some("another-token"));
+    let dir = data_dir(&before.base(), TOKEN);
+    let mut client = connect(dir.path(), &[]);
+    client.initialize().await;
+    says(&mut client, "one").await;
+    before.die();
+    // Asked while there is none: the answer comes when there is one again.
+    let id = client.ask("tools/list", json!({})).await;
+    point_to(dir.path(), &after.base(), "another-token");
+    assert_eq!(client.answer(id).await["result"]["tools"][0]["name"], "echo");
+    says(&mut client, "two").await;
+    assert_eq!(after.count("initialize"), 1);
+    let (code, _, stderr) = client.close().await;
+    assert_eq!(code, Some(0), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_token_that_was_replaced_is_read_again() {
+    let gateway = Upstream::start();
+    gateway.want_bearer(Some("new-token"));
+    let dir = data_dir(&gateway.base(), TOKEN);
+    let mut client = connect(dir.path(), &[]);
+    let answer = client.request("initialize", json!({})).await;
+    assert_eq!(answer["error"]["data"]["kind"], "auth", "{answer}");
+    assert!(answer["error"]["data"]["hint"].to_string().contains("--data-dir"), "{answer}");
+    point_to(dir.path(), &gateway.base(), "new-token");
+    client.initialize().await;
+    says(&mut client, "in").await;
+}
+
+#[tokio::test]
+async fn without_a_daemon_the_client_and_the_person_are_told() {
+    // covers: GTW-3
+    let nobody = {
+        let mut gone = Upstream::start();
+        gone.die();
+        gone.base()
+    };
+    let dir = data_dir(&nobody, TOKEN);
+    let mut client = connect(dir.path(), &[]);
+    let answer = client.request("initialize", json!({})).await;
+    let error = &answer["error"];
+    assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32603), &json!("connect")));
+    assert!(error["data"]["hint"].to_string().contains("cofer serve"), "{answer}");
+    let (code, _, stderr) = client.close().await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("Error:") && stderr.contains("`cofer serve`"), "{stderr}");
+    // Nobody on the other side.
+    let data = dir.path().to_str().expect("text");
+    let ended = run(&cofer(), &["connect"], &[("COFER_DATA_DIR", data)], "").await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn a_signal_ends_it_at_once() {
+    let gateway = Upstream::start();
+    let dir = data_dir(&gateway.base(), TOKEN);
+    let mut client = connect(dir.path(), &[]);
+    client.initialize().await;
+    let pid = client.pid();
+    signal(pid, Signal::TERM);
+    eventually("it ends", async || (!alive(pid)).then_some(())).await;
+    assert_eq!(gateway.count("DELETE"), 1, "the session is ended");
+}
+
+/// Joins all servers of a daemon.
+fn joined(daemon: &Daemon, args: &[&str]) -> McpClient {
+    connect(&daemon.data_dir(), args)
+}
+
+fn names(answer: &Value) -> Vec<&str> {
+    let tools = answer["result"]["tools"].as_array().expect("a list of tools");
+    tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect()
+}
+
+#[tokio::test]
+async fn all_servers_are_joined_and_one_is_whole() {
+    // covers: GTW-1, GTW-2, GTW-3
+    let daemon = Daemon::start().await;
+    daemon.register(&wayward("way", &[])).await;
+    let mut all = joined(&daemon, &[]);
+    all.initialize().await;
+    let answer = all.request("tools/list", json!({})).await;
+    assert!(names(&answer).contains(&"way__echo"), "{answer}");
+    let told = all.call("way__echo", json!({"text": "joined"})).await;
+    assert!(told.to_string().contains("joined"), "{told}");
+    let mut one = joined(&daemon, &["way"]);
+    assert!(one.initialize().await["serverInfo"]["name"].is_string());
+    let answer = one.request("tools/list", json!({})).await;
+    assert!(names(&answer).contains(&"echo"), "{answer}");
+    let told = one.call("echo", json!({"text": "whole"})).await;
+    assert!(told.to_string().contains("whole"), "{told}");
+    for client in [all, one] {
+        let (code, rest, stderr) = client.close().await;
+        assert_eq!((code, rest.len()), (Some(0), 0), "{stderr}");
+        assert!(!stderr.contains(daemon.token()), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_said_to_be_so() {
+    let daemon = Daemon::start().await;
+    let mut client = joined(&daemon, &["nobody"]);
+    let answer = client.request("initialize", json!({})).await;
+    assert!(answer["error"]["message"].to_string().contains("nobody"), "{answer}");
+    let (code, _, stderr) = client.close().await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("nobody"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_restart_of_the_daemon_goes_unnoticed() {
+    // covers: GTW-3
+    let mut daemon = Daemon::start().await;
+    daemon.register(&wayward("way", &[])).await;
+    let mut client = joined(&daemon, &["way"]);
+    client.initialize().await;
+    client.call("echo", json!({"text": "before"})).await;
+    assert!(daemon.terminate().await.success());
+    let again = Daemon::builder().data_dir(&daemon.data_dir()).start().await;
+    again.wait_status("way", "ready").await;
+    let told = client.call("echo", json!({"text": "after"})).await;
+    assert!(told.to_string().contains("after"), "{told}");
+}
+
+/// Ends the daemon that serves a data directory, also where the test fails.
+struct Ends<'a>(&'a str);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        processes_with(self.0).into_iter().for_each(|pid| signal(pid, Signal::TERM));
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_is_started_where_that_is_asked_for_and_outlives_the_client() {
+    // covers: GTW-3
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let data = home.path().join("data");
+    let data = data.to_str().expect("text");
+    let _ends = Ends(data);
+    let env = [
+        ("COFER_DATA_DIR", data),
+        ("COFER_LISTEN", "127.0.0.1:0"),
+        ("HOME", home.path().to_str().expect("text")),
+    ];
+    let start = || McpClient::start_by(&cofer(), &["connect", "--start"], &env, home.path());
+    // Two at once: one daemon.
+    let (mut one, mut two) = (start(), start());
+    tokio::join!(one.initialize(), two.initialize());
+    let serving = processes_with(data);
+    for client in [one, two] {
+        let (code, _, stderr) = client.close().await;
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+    let ended = run(&cofer(), &["server", "list"], &env, "").await;
+    assert_eq!(ended.code, Some(0), "the daemon is there still: {}", ended.stderr);
+    let daemons: Vec<u32> = serving.into_iter().filter(|pid| alive(*pid)).collect();
+    assert_eq!(daemons.len(), 1, "{daemons:?}");
+    signal(daemons[0], Signal::TERM);
+    wait_gone(&daemons).await;
+}
