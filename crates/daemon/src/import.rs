@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::jsonc;
 
 /// Keys whose value goes into the registration as it is.
-const TAKEN_OVER: [&str; 18] = [
+const TAKEN_OVER: [&str; 20] = [
     "command",
     "headers",
     "auth",
@@ -22,6 +22,8 @@ const TAKEN_OVER: [&str; 18] = [
     "restart_policy",
     "resource_limits",
     "include_resources",
+    "tools_allow",
+    "tools_deny",
     "call_timeout_ms",
     "start_timeout_ms",
     "max_in_flight",

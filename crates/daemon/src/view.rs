@@ -61,6 +61,8 @@ pub(crate) fn server_view(
         provider: spec.provider,
         enabled: spec.enabled,
         include_resources: spec.include_resources,
+        tools_allow: spec.tools_allow.clone(),
+        tools_deny: spec.tools_deny.clone(),
         call_timeout_ms: spec.call_timeout_ms,
         start_timeout_ms: spec.start_timeout_ms,
         max_in_flight: spec.max_in_flight,

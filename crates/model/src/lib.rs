@@ -9,6 +9,7 @@
 mod error;
 mod event;
 mod image;
+mod joined;
 mod limits;
 mod name;
 mod openings;
@@ -19,10 +20,12 @@ mod spec_check;
 mod spec_check_remote;
 mod spec_parse;
 mod state;
+mod tool_filter;
 mod view;
 
 pub use error::{ErrorBody, ErrorDetail, ErrorKind, FieldError};
 pub use event::{Event, EventKind, Preparing, StatusChange, ToolCallFinished, ToolCallStarted};
+pub use joined::{MAX_JOINED, joined_name};
 pub use limits::Limits;
 pub use name::{NameError, ServerName};
 pub use openings::{HostMount, Openings};

@@ -229,6 +229,12 @@ pub struct ServerSpec {
     /// Whether its resources are offered as tools.
     #[serde(default)]
     pub include_resources: bool,
+    /// The tools that agents may see and call; all where it is empty. `*` stands for anything.
+    #[serde(default)]
+    pub tools_allow: Vec<String>,
+    /// The tools that they may not, even where `tools_allow` names them.
+    #[serde(default)]
+    pub tools_deny: Vec<String>,
     /// How long one call may stay unanswered, in milliseconds.
     #[serde(default = "default_call_timeout")]
     pub call_timeout_ms: u64,
@@ -303,6 +309,8 @@ impl ServerSpec {
             description: None,
             enabled: true,
             include_resources: false,
+            tools_allow: Vec::new(),
+            tools_deny: Vec::new(),
             restart_policy: RestartPolicy::Always,
             call_timeout_ms: 0,
             ..spec.clone()

@@ -14,6 +14,10 @@ const MAX_MS: u64 = 24 * 60 * 60 * 1000;
 const MAX_IN_FLIGHT: u32 = 4096;
 /// More ports, volumes or mounts than any server needs.
 const MAX_LIST: usize = 64;
+/// More patterns of tools than anybody writes.
+const MAX_PATTERNS: usize = 1000;
+/// The longest name of a tool that is worth a pattern.
+const MAX_PATTERN: usize = 256;
 
 /// Adds every mistake to `errors`.
 pub(crate) fn check(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
@@ -21,6 +25,7 @@ pub(crate) fn check(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
     check_texts(spec, &mut wrong);
     check_numbers(spec, &mut wrong);
     check_limits(spec, &mut wrong);
+    check_tools(spec, &mut wrong);
     match spec.kind() {
         Kind::Process => check_process(spec, &mut wrong),
         Kind::Container => check_container(spec, &mut wrong),
@@ -88,6 +93,22 @@ fn check_limits(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
     }
     if limits.pids == 0 {
         wrong.say("resource_limits.pids", "is 0");
+    }
+}
+
+fn check_tools(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
+    for (field, patterns) in [("tools_allow", &spec.tools_allow), ("tools_deny", &spec.tools_deny)]
+    {
+        if patterns.len() > MAX_PATTERNS {
+            wrong.say(field, format!("has more than {MAX_PATTERNS}"));
+        }
+        for (at, pattern) in patterns.iter().enumerate() {
+            if pattern.is_empty() || pattern.len() > MAX_PATTERN {
+                let message =
+                    format!("is not the name of a tool, of 1 to {MAX_PATTERN} bytes, with or without `*`");
+                wrong.say(format!("{field}[{at}]"), message);
+            }
+        }
     }
 }
 

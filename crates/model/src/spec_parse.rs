@@ -107,6 +107,8 @@ fn read(fields: &mut Fields) -> ServerSpec {
         provider: fields.take("provider", || None),
         enabled: fields.take("enabled", spec::yes),
         include_resources: fields.take("include_resources", || false),
+        tools_allow: fields.take("tools_allow", Vec::new),
+        tools_deny: fields.take("tools_deny", Vec::new),
         call_timeout_ms: fields.take("call_timeout_ms", spec::default_call_timeout),
         start_timeout_ms: fields.take("start_timeout_ms", spec::default_start_timeout),
         max_in_flight: fields.take("max_in_flight", spec::one),

@@ -70,6 +70,12 @@ pub struct ServerView {
     pub enabled: bool,
     /// Whether its resources are offered as tools.
     pub include_resources: bool,
+    /// The tools that agents may see and call; all where it is empty.
+    #[serde(default)]
+    pub tools_allow: Vec<String>,
+    /// The tools that they may not.
+    #[serde(default)]
+    pub tools_deny: Vec<String>,
     /// How long one call may stay unanswered.
     pub call_timeout_ms: u64,
     /// How long it may take to become ready.
