@@ -8,6 +8,7 @@ use cofer_supervisor::{ContainerLauncher, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::extract::BodyLimit;
+use crate::gateway::Gateway;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::validate::Surroundings;
@@ -18,6 +19,7 @@ pub(crate) struct App(Arc<Parts>);
 
 pub(crate) struct Parts {
     pub(crate) registry: Registry,
+    pub(crate) gateway: Gateway,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) containers: Arc<ContainerLauncher>,
     pub(crate) metrics: Arc<Metrics>,

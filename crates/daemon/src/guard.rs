@@ -21,6 +21,7 @@ use tower::{Layer, Service};
 
 use crate::api::error::ApiError;
 use crate::console;
+use crate::gateway;
 use crate::token::Token;
 
 /// What is set on every answer that does not set it itself.
@@ -174,7 +175,15 @@ where
     fn call(&mut self, request: Request) -> Self::Future {
         match self.guard.check(request.method(), request.uri(), request.headers()) {
             Ok(()) => Either::Right(self.inner.call(request).map_ok(with_headers)),
-            Err(refusal) => Either::Left(ready(Ok(with_headers(refusal.into_response())))),
+            Err(refusal) => {
+                let response = match request.uri().path().strip_prefix("/mcp") {
+                    Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                        gateway::respond_refused(refusal)
+                    }
+                    _ => refusal.into_response(),
+                };
+                Either::Left(ready(Ok(with_headers(response))))
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use cofer_store::{ServerRecord, Store, StoreError};
 use cofer_supervisor::{ServerHandle, Supervisor};
 use serde_json::Value;
 use time::OffsetDateTime;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use uuid::Uuid;
 
 use crate::api::error::ApiError;
@@ -23,6 +23,8 @@ pub(crate) struct Registry {
     counter: Arc<CallCounter>,
     /// One change of a server at a time, so that store and supervisor see the same order.
     locks: SyncMutex<HashMap<ServerId, Arc<Mutex<()>>>>,
+    /// Counts the changes, for those who follow them.
+    changes: watch::Sender<u64>,
 }
 
 impl Registry {
@@ -31,11 +33,21 @@ impl Registry {
         supervisor: Supervisor,
         counter: Arc<CallCounter>,
     ) -> Self {
-        Self { store, supervisor, counter, locks: SyncMutex::default() }
+        let changes = watch::Sender::new(0);
+        Self { store, supervisor, counter, locks: SyncMutex::default(), changes }
     }
 
     pub(crate) fn supervisor(&self) -> &Supervisor {
         &self.supervisor
+    }
+
+    /// Tells whenever a server was registered, changed, switched or removed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Starts everything that is registered and switched on.
@@ -93,7 +105,9 @@ impl Registry {
         };
         self.store.insert(&record).await.map_err(store_failed)?;
         tracing::info!(target: "MCP", server = %spec.name, %id, "registered");
-        Ok(self.supervisor.add(id, spec))
+        let handle = self.supervisor.add(id, spec);
+        self.changed();
+        Ok(handle)
     }
 
     /// Changes the fields that `body` names.
@@ -109,6 +123,7 @@ impl Registry {
         }
         tracing::info!(target: "MCP", server = %spec.name, "changed");
         self.supervisor.configure(id, spec, false).await;
+        self.changed();
         self.align(handle).await
     }
 
@@ -121,6 +136,7 @@ impl Registry {
         let spec = self.record(handle).await?.spec;
         tracing::info!(target: "MCP", server = %spec.name, "switched {}", if on { "on" } else { "off" });
         self.supervisor.configure(id, spec, true).await;
+        self.changed();
         self.align(handle).await
     }
 
@@ -147,6 +163,7 @@ impl Registry {
             return Err(ApiError::no_such_server(name.as_str()));
         }
         self.supervisor.remove(id).await;
+        self.changed();
         self.counter.forget(&name);
         self.locks.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         tracing::info!(target: "MCP", server = %name, "removed");

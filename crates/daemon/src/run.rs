@@ -24,6 +24,7 @@ use crate::api;
 use crate::app::{App, Parts};
 use crate::data_dir::DataDir;
 use crate::failure::DaemonError;
+use crate::gateway::Gateway;
 use crate::guard::Guard;
 use crate::metrics::Metrics;
 use crate::recorder::{CallCounter, StoreRecorder};
@@ -86,6 +87,7 @@ pub async fn run(
         closing.clone().run_until_cancelled_owned(clear_containers(Arc::clone(&containers))),
     );
     let count = app.registry.boot().await?;
+    background.spawn(app.gateway.clone().run(app.registry.changes()));
     let url = format!("http://{}", reachable(address));
     data_dir.write_address(&url)?;
     tracing::info!(target: "START", %address, data_dir = %data_dir.path().display(), servers = count, "the daemon is ready");
@@ -108,6 +110,8 @@ pub async fn run(
         () = &mut shutdown => tracing::info!(target: "MCP", "the daemon stops all servers"),
     }
     closing.cancel();
+    app.gateway.say_goodbye();
+    app.gateway.close().await;
     let stopped = async {
         app.supervisor().shut_down().await;
         tokio::time::sleep(LAST_REQUESTS).await;
@@ -205,7 +209,9 @@ fn assemble(
         Arc::clone(&counter) as _,
         EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),
     );
+    let gateway = Gateway::new(supervisor.clone(), closing.clone());
     Ok(App::new(Parts {
+        gateway,
         registry: Registry::new(Arc::clone(&store), supervisor, counter),
         store,
         containers,

@@ -29,6 +29,9 @@ use crate::questions::Questions;
 use crate::reader::{Listener, read_messages};
 use crate::writer::{Outgoing, write_messages};
 
+/// Longer than any server runs.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 /// A way to call one peer; clones share it.
 #[derive(Debug, Clone)]
 pub struct Bridge {
@@ -121,10 +124,20 @@ impl Bridge {
         self.shared.closed.cancelled().await;
     }
 
-    /// How long nothing has gone either way while no request was waiting; none while one is.
+    /// Lets a peer of the 2026-07-28 era tell what `params` name, past the queue and for as long
+    /// as the future lives. What it tells goes to the listener.
+    pub async fn listen(&self, params: Bytes) -> Result<Bytes, CallError> {
+        let request = Request::new("subscriptions/listen", Some(params), FOR_EVER);
+        self.call(request.urgent()).await.result
+    }
+
+    /// How long nothing has gone either way while nobody else waited for an answer; none while
+    /// somebody does.
     pub fn idle_for(&self) -> Option<Duration> {
         let shared = &self.shared;
-        (shared.pending.len() == 0)
+        shared
+            .pending
+            .is_idle()
             .then(|| shared.epoch.elapsed().saturating_sub(shared.last_traffic()))
     }
 

@@ -183,6 +183,11 @@ impl Pending {
         self.lock().entries.remove(&id).is_some()
     }
 
+    /// Whether nobody but ourselves waits for an answer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().entries.values().all(|entry| matches!(entry.owner, Owner::Us))
+    }
+
     /// How many requests wait for an answer.
     pub(crate) fn len(&self) -> usize {
         self.lock().entries.len()

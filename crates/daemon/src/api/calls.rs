@@ -1,7 +1,5 @@
 //! Calls: one JSON-RPC request to a server as one HTTP request, and the lists it offers.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,7 +11,6 @@ use bytes::Bytes;
 use cofer_mcp::{CallError, read_object};
 use cofer_model::{ErrorBody, FieldError};
 use cofer_supervisor::{CallFailure, ServerHandle};
-use http_body::{Frame, SizeHint};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -21,12 +18,10 @@ use utoipa::ToSchema;
 use super::error::ApiError;
 use super::extract::{RawBody, malformed};
 use crate::app::App;
+use crate::json_body::json_around;
 
 /// The longest time limit of one call: a day.
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
-/// So much of a result's end is copied beside what closes its envelope; the rest, where there is
-/// more, is sent from where it lies.
-const SMALL: usize = 32 * 1024;
 /// How long a caller is told to wait when the queue is full.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -208,47 +203,10 @@ fn wrong_call(body: &[u8]) -> ApiError {
 }
 
 /// `{"key": value}`, the value as the bytes it came in.
-fn json_answer(key: &str, mut value: Bytes) -> Response {
-    let head = format!(r#"{{"{key}":"#);
-    // The end of a large value goes with the closing brace, which alone would be a packet.
-    let end = value.split_off(value.len().saturating_sub(SMALL));
-    let rest = [&end[..], b"}"].concat();
-    if value.is_empty() {
-        return json_response(Body::from([head.as_bytes(), &rest].concat()));
-    }
-    json_response(Body::new(Pieces { pieces: [rest.into(), value, head.into()], left: 3 }))
+fn json_answer(key: &str, value: Bytes) -> Response {
+    json_response(json_around(format!(r#"{{"{key}":"#).into_bytes(), value, b"}"))
 }
 
 fn json_response(body: Body) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
-}
-
-/// A body of three pieces, in reverse order.
-struct Pieces {
-    pieces: [Bytes; 3],
-    left: usize,
-}
-
-impl http_body::Body for Pieces {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Some(next) = self.left.checked_sub(1) else {
-            return Poll::Ready(None);
-        };
-        self.left = next;
-        Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.pieces[next])))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
-    }
 }

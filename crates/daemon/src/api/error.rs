@@ -243,13 +243,22 @@ fn usual_status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-impl IntoResponse for ApiError {
-    fn into_response(self) -> Response {
+impl ApiError {
+    /// The same failure as a JSON-RPC error with this code, for MCP clients.
+    pub(crate) fn into_rpc_response(self, code: i64) -> Response {
+        self.respond(|error| {
+            let mut rpc = json!(error);
+            rpc["code"] = code.into();
+            Json(json!({"jsonrpc": "2.0", "error": rpc})).into_response()
+        })
+    }
+
+    fn respond(self, body: impl FnOnce(ErrorDetail) -> Response) -> Response {
         let trace_id = Uuid::new_v4();
         self.log(trace_id);
         let Parts { kind, status, message, hint, details, retry_after, cause: _ } = *self.0;
-        let error = ErrorDetail { kind, message, hint, trace_id, details };
-        let mut response = (status, Json(ErrorBody { error })).into_response();
+        let mut response = body(ErrorDetail { kind, message, hint, trace_id, details });
+        *response.status_mut() = status;
         let headers = response.headers_mut();
         if kind == ErrorKind::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -259,6 +268,12 @@ impl IntoResponse for ApiError {
             headers.insert(header::RETRY_AFTER, pause.as_secs().max(1).into());
         }
         response
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.respond(|error| Json(ErrorBody { error }).into_response())
     }
 }
 

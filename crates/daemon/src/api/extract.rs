@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRef, FromRequest, FromRequestParts, Query, Request};
+use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
 use bytes::{Bytes, BytesMut};
@@ -44,26 +45,34 @@ where
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let BodyLimit(cap) = BodyLimit::from_ref(state);
-        let length = request.headers().get(CONTENT_LENGTH);
-        let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if length.is_some_and(|length| length > cap as u64) {
-            // A client that asks before it sends has nothing under way.
-            if !request.headers().contains_key(EXPECT) {
-                drain(request.into_body()).await;
-            }
-            return Err(ApiError::request_too_large(cap));
+        let (parts, body) = request.into_parts();
+        read_body(&parts.headers, body, BodyLimit::from_ref(state)).await.map(Self)
+    }
+}
+
+/// The whole body of a request with these headers.
+pub(crate) async fn read_body(
+    headers: &HeaderMap,
+    mut body: Body,
+    BodyLimit(cap): BodyLimit,
+) -> Result<Bytes, ApiError> {
+    let length = headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > cap as u64) {
+        // A client that asks before it sends has nothing under way.
+        if !headers.contains_key(EXPECT) {
+            drain(body).await;
         }
-        let length = length.and_then(|length| usize::try_from(length).ok());
-        let mut body = request.into_body();
-        match read(&mut body, length.unwrap_or_default(), cap).await {
-            Ok(Some(bytes)) => Ok(Self(bytes)),
-            Ok(None) => {
-                drain(body).await;
-                Err(ApiError::request_too_large(cap))
-            }
-            Err(error) => Err(ApiError::invalid_part("", format!("the body broke off: {error}"))),
+        return Err(ApiError::request_too_large(cap));
+    }
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    match read(&mut body, length.unwrap_or_default(), cap).await {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => {
+            drain(body).await;
+            Err(ApiError::request_too_large(cap))
         }
+        Err(error) => Err(ApiError::invalid_part("", format!("the body broke off: {error}"))),
     }
 }
 

@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::console;
+use crate::gateway;
 use crate::guard::{Guard, GuardLayer};
 use error::{ApiError, answer_panic};
 
@@ -54,6 +55,7 @@ pub(crate) fn routes(app: App) -> Router {
         .route("/healthz", get(tools::healthz))
         .route("/metrics", get(tools::metrics))
         .nest("/api/v1", api)
+        .merge(gateway::routes())
         .merge(console::routes())
         .with_state(app)
 }

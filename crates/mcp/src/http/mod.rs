@@ -41,4 +41,5 @@ pub use failure::FailureKind;
 pub use proxy_env::{ProxyError, ProxySettings};
 pub use pump::{Remote, pump};
 pub use tls::CaError;
+pub use tools::MirroredArguments;
 pub use transport::{SetupError, Transport, TransportError, TransportOptions};

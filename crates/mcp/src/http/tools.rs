@@ -35,17 +35,31 @@ struct Mirror {
 
 /// What is known of the server's tools.
 #[derive(Debug, Default)]
-pub(super) struct Tools {
+pub struct MirroredArguments {
     mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
 }
 
-impl Tools {
+impl MirroredArguments {
     fn mirrors(&self) -> MutexGuard<'_, HashMap<String, Arc<[Mirror]>>> {
         self.mirrors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether no tool is known that has such arguments.
+    pub fn is_empty(&self) -> bool {
+        self.mirrors().is_empty()
+    }
+
+    /// Learns from a whole list.
+    pub fn learn_items(&self, tools: &[Box<RawValue>]) {
+        self.mirrors().clear();
+        let annotated = |tool: &&Box<RawValue>| tool.get().contains(ANNOTATION);
+        for tool in tools.iter().filter(annotated) {
+            self.learn_tool(tool.get());
+        }
+    }
+
     /// Adds what a call's arguments want to say in headers.
-    pub(super) fn mirror(&self, params: &[u8], headers: &mut HeaderMap) {
+    pub fn mirror(&self, params: &[u8], headers: &mut HeaderMap) {
         if self.mirrors().is_empty() {
             return;
         }
@@ -67,7 +81,7 @@ impl Tools {
 
     /// Learns from a page of the list, and gives it back without the tools that break the rules;
     /// none where it can stay as it is.
-    pub(super) fn learn(&self, result: &[u8], first_page: bool) -> Option<Bytes> {
+    pub fn learn(&self, result: &[u8], first_page: bool) -> Option<Bytes> {
         if first_page {
             self.mirrors().clear();
         }
@@ -225,7 +239,7 @@ mod tests {
         json!({"name": name, "inputSchema": {"type": "object", "properties": properties}})
     }
 
-    fn headers_of(tools: &Tools, call: &Value) -> HashMap<String, String> {
+    fn headers_of(tools: &MirroredArguments, call: &Value) -> HashMap<String, String> {
         let mut headers = HeaderMap::new();
         tools.mirror(call.to_string().as_bytes(), &mut headers);
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
@@ -234,7 +248,7 @@ mod tests {
 
     #[test]
     fn annotated_arguments_become_headers() {
-        let tools = Tools::default();
+        let tools = MirroredArguments::default();
         let listed = page(&[tool(
             "sql",
             &json!({
@@ -285,11 +299,11 @@ mod tests {
             &json!({"v": {"type": "string", "default": {"x-mcp-header": ""}}, "x-mcp-header": {"type": "string"}}),
         );
         for properties in bad {
-            let tools = Tools::default();
+            let tools = MirroredArguments::default();
             let listed = page(&[good.clone(), tool("bad", &properties), good.clone()]);
             let shown = tools.learn(&listed, true).unwrap_or_else(|| panic!("{properties}"));
             assert_eq!(shown, page(&[good.clone(), good.clone()]), "{properties}");
         }
-        assert_eq!(Tools::default().learn(&page(&[good]), true), None);
+        assert_eq!(MirroredArguments::default().learn(&page(&[good]), true), None);
     }
 }

@@ -22,7 +22,7 @@ use super::pulse::Pulse;
 use super::pump::Remote;
 use super::raw::{Kind, Raw};
 use super::session::Sessions;
-use super::tools::Tools;
+use super::tools::MirroredArguments;
 
 /// How many requests are with the server at a time; each may hold a connection.
 const MAX_AT_ONCE: usize = 256;
@@ -43,7 +43,7 @@ pub(super) struct Wire {
     pub(super) output: Output,
     pub(super) in_flight: InFlight,
     pub(super) sessions: Sessions,
-    pub(super) tools: Tools,
+    pub(super) tools: MirroredArguments,
     pub(super) slots: Semaphore,
     /// The revision that a client without sessions named last.
     pub(super) modern: Mutex<Option<HeaderValue>>,
@@ -79,7 +79,7 @@ impl Wire {
             output,
             in_flight: InFlight::default(),
             sessions: Sessions::default(),
-            tools: Tools::default(),
+            tools: MirroredArguments::default(),
             slots: Semaphore::new(MAX_AT_ONCE),
             modern: Mutex::default(),
             listener: Mutex::default(),

@@ -190,6 +190,12 @@ impl ServerHandle {
         Ok(called.result?)
     }
 
+    /// Lets a server of the 2026-07-28 era tell, as notices, what `params` name, for as long as
+    /// the future lives; ends where the server ends it.
+    pub async fn listen(&self, params: Bytes) -> Result<Bytes, CallFailure> {
+        Ok(self.bridge()?.listen(params).await?)
+    }
+
     /// Tells the server something, where it runs.
     pub fn notify(&self, method: &str, params: Option<&Bytes>) {
         if let Ok(bridge) = self.bridge() {

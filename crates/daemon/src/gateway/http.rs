@@ -1,0 +1,268 @@
+//! The HTTP side: which requests are let in at all, and how an answer looks on the wire.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{FromRef as _, Path, Request, State};
+use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
+use bytes::Bytes;
+use cofer_mcp::{Incoming, Message};
+use serde::de::IgnoredAny;
+
+use super::door::Door;
+use super::rpc::{self, Answer, Fault, INVALID_REQUEST, PARSE_ERROR, is_id};
+use super::stream::{events_response, on_one_line};
+use super::{Gateway, legacy, modern};
+use crate::api::error::ApiError;
+use crate::api::extract::{BodyLimit, read_body};
+use crate::app::App;
+use crate::json_body::json_around;
+
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The two doors.
+pub(crate) fn routes() -> Router<App> {
+    Router::new().route("/mcp", any(all)).route("/mcp/{name}", any(one))
+}
+
+/// A refusal of the daemon's guard, as a JSON-RPC error.
+pub(crate) fn respond_refused(refusal: ApiError) -> Response {
+    refusal.into_rpc_response(INVALID_REQUEST)
+}
+
+async fn all(State(app): State<App>, request: Request) -> Response {
+    answer(&app, Door::All, request).await
+}
+
+async fn one(State(app): State<App>, Path(name): Path<String>, request: Request) -> Response {
+    match app.registry.find(&name) {
+        Ok(handle) => answer(&app, Door::One(handle), request).await,
+        Err(error) => error.into_rpc_response(INVALID_REQUEST),
+    }
+}
+
+async fn answer(app: &App, door: Door, request: Request) -> Response {
+    let gateway = &app.gateway;
+    let answered = match request.method().as_str() {
+        "POST" => post(app, gateway, door, request).await,
+        "GET" => legacy::listen(gateway, &door, request.headers()),
+        "DELETE" => legacy::delete(gateway, &door, request.headers()),
+        _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this takes POST, GET and DELETE")),
+    };
+    answered.unwrap_or_else(Refusal::into_response)
+}
+
+async fn post(
+    app: &App,
+    gateway: &Gateway,
+    door: Door,
+    request: Request,
+) -> Result<Response, Refusal> {
+    let accepts = Accepts::read(request.headers())?;
+    check_content_type(request.headers())?;
+    let (parts, body) = request.into_parts();
+    let headers = parts.headers;
+    let body = match read_body(&headers, body, BodyLimit::from_ref(app)).await {
+        Ok(body) => body,
+        Err(error) => return Ok(error.into_rpc_response(INVALID_REQUEST)),
+    };
+    let incoming = Incoming::parse(&body).map_err(|error| unreadable(&body, &error.reason))?;
+    drop(body);
+    let door = Entrance { door, headers, accepts };
+    if modern::is_modern(&door.headers, &incoming) {
+        return modern::post(gateway, door, incoming).await;
+    }
+    legacy::post(gateway, door, incoming).await
+}
+
+/// How a client came in.
+pub(super) struct Entrance {
+    pub(super) door: Door,
+    pub(super) headers: HeaderMap,
+    pub(super) accepts: Accepts,
+}
+
+impl Entrance {
+    pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
+        header(&self.headers, name)
+    }
+}
+
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim)
+}
+
+/// What a client can read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Accepts {
+    pub(super) json: bool,
+    pub(super) events: bool,
+}
+
+impl Accepts {
+    /// Reads `Accept`; a client that does not say takes anything.
+    fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
+        let mut accepts = Self { json: false, events: false };
+        let mut is_given = false;
+        for value in headers.get_all(ACCEPT) {
+            is_given = true;
+            let text = value.to_str().unwrap_or_default();
+            for kind in text.split(',') {
+                let kind = kind.split(';').next().unwrap_or_default().trim();
+                let is = |name: &str| kind.eq_ignore_ascii_case(name);
+                accepts.json |= is("*/*") || is("application/*") || is("application/json");
+                accepts.events |= is("*/*") || is("text/*") || is("text/event-stream");
+            }
+        }
+        if !is_given {
+            return Ok(Self { json: true, events: true });
+        }
+        if accepts.json || accepts.events {
+            return Ok(accepts);
+        }
+        let message = "`Accept` has neither application/json nor text/event-stream";
+        Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
+    }
+
+    pub(super) fn read_events(headers: &HeaderMap) -> Result<(), Refusal> {
+        if Self::read(headers)?.events {
+            return Ok(());
+        }
+        Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "`Accept` has no text/event-stream"))
+    }
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let kind = header(headers, &CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let message = "`Content-Type` is not application/json";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+}
+
+fn unreadable(body: &Bytes, reason: &str) -> Refusal {
+    let is_json = serde_json::from_slice::<IgnoredAny>(body).is_ok();
+    let (code, message) = if is_json {
+        (INVALID_REQUEST, format!("the body is not a JSON-RPC message: {reason}"))
+    } else {
+        (PARSE_ERROR, format!("the body is not JSON: {reason}"))
+    };
+    Refusal { status: StatusCode::BAD_REQUEST, fault: Fault::new(code, message), id: None }
+}
+
+/// Why a request is not served: an HTTP status, and a JSON-RPC error that says more.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) fault: Fault,
+    pub(super) id: Option<Bytes>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, fault: Fault::new(INVALID_REQUEST, message), id: None }
+    }
+
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    #[must_use]
+    pub(super) fn to(mut self, id: &Bytes) -> Self {
+        self.id = is_id(id).then(|| id.clone());
+        self
+    }
+
+    fn into_response(self) -> Response {
+        let body = match &self.id {
+            Some(id) => rpc::response(id, &Err(self.fault)),
+            None => rpc::orphan_error(&self.fault),
+        };
+        let mut response = json_response(Body::from(body));
+        *response.status_mut() = self.status;
+        response
+    }
+}
+
+/// The id of a message that is a request, where it is one that can be an id.
+pub(super) fn check_id(message: &Message) -> Result<(), Refusal> {
+    match message {
+        Message::Request { id, .. } if !is_id(id) => {
+            Err(Refusal::bad_request("the id of the request is neither a string nor a number"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nothing more to say.
+pub(super) fn accepted() -> Response {
+    StatusCode::ACCEPTED.into_response()
+}
+
+/// An answer that came at once, in the form that the client reads.
+pub(super) fn respond(id: &Bytes, answer: Answer, accepts: Accepts) -> Response {
+    if !accepts.json {
+        let event = event(rpc::response(id, &answer));
+        return events_response(Body::from(event));
+    }
+    let (status, body) = match answer {
+        Ok(result) => {
+            (StatusCode::OK, json_around(rpc::response_head(id, "result"), result, b"}"))
+        }
+        Err(fault) => {
+            let status = fault.http_status().unwrap_or(StatusCode::OK);
+            let head = rpc::response_head(id, "error");
+            (status, json_around(head, fault.json().clone(), b"}"))
+        }
+    };
+    let mut response = json_response(body);
+    *response.status_mut() = status;
+    response
+}
+
+pub(super) fn json_response(body: Body) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
+/// A message as an event without an id.
+pub(super) fn event(message: Bytes) -> Bytes {
+    [b"data: ", &on_one_line(message)[..], b"\n\n"].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(values: &[&str]) -> Option<(bool, bool)> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(ACCEPT, value.parse().unwrap());
+        }
+        Accepts::read(&headers).ok().map(|accepts| (accepts.json, accepts.events))
+    }
+
+    #[test]
+    fn a_client_says_what_it_can_read() {
+        assert_eq!(accepts(&["application/json, text/event-stream"]), Some((true, true)));
+        assert_eq!(accepts(&["application/json", "text/event-stream"]), Some((true, true)));
+        assert_eq!(accepts(&["Application/JSON;q=0.9"]), Some((true, false)));
+        assert_eq!(accepts(&["text/event-stream"]), Some((false, true)));
+        assert_eq!(accepts(&["*/*"]), Some((true, true)));
+        assert_eq!(accepts(&[]), Some((true, true)));
+        assert_eq!(accepts(&["text/html"]), None);
+    }
+
+    #[test]
+    fn what_is_not_json_and_what_is_not_rpc_have_codes_of_their_own() {
+        let code = |body: &'static str| unreadable(&Bytes::from_static(body.as_bytes()), "x").fault.code();
+        assert_eq!(code("{"), PARSE_ERROR);
+        assert_eq!(code("{}"), INVALID_REQUEST);
+        assert_eq!(code("5"), INVALID_REQUEST);
+    }
+}

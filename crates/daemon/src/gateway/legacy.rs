@@ -1,0 +1,425 @@
+//! Clients of the older era: a session from `initialize` on, whose requests are answered as
+//! JSON or on a stream that survives its connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use cofer_mcp::{Incoming, Message, member};
+use cofer_model::Sharing;
+use futures_util::future::join_all;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::asker::{Asker, client_name};
+use super::door::Door;
+use super::drive::{Drive, Step};
+use super::http::{
+    Accepts, Entrance, LAST_EVENT, Refusal, SESSION, VERSION, accepted, check_id, header,
+    json_response, respond,
+};
+use super::open::{WITH_BATCHES, WITH_SESSIONS, initialized, negotiate};
+use super::rpc::{self, Answer, Fault, UNSUPPORTED_VERSION, text_member};
+use super::running::Related;
+use super::serve::{open_own, pass_on, work};
+use super::session::{Opening, RunGuard, Session};
+use super::stream::{EventStream, parse_event_id};
+use super::{Gateway, hears};
+
+/// An answer that takes longer comes on a stream.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// A body with one message, or with several.
+pub(super) async fn post(
+    gateway: &Gateway,
+    entrance: Entrance,
+    incoming: Incoming,
+) -> Result<Response, Refusal> {
+    match incoming {
+        Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
+            let opened = initialize(gateway, &entrance, params).await;
+            opened.map(|(answer, session)| respond_opened(&id, answer, session, entrance.accepts))
+                .map_err(|refusal| refusal.to(&id))
+        }
+        Incoming::One(message) => {
+            check_id(&message)?;
+            let session = find_session(gateway, &entrance.door, &entrance.headers);
+            let session = session.map_err(|refusal| match &message {
+                Message::Request { id, .. } => refusal.to(id),
+                Message::Notification { .. } | Message::Response { .. } => refusal,
+            })?;
+            Ok(take(gateway, &session, message, entrance.accepts).await)
+        }
+        Incoming::Batch(messages) => {
+            let session = find_session(gateway, &entrance.door, &entrance.headers)?;
+            if session.opening.version != WITH_BATCHES {
+                return Err(Refusal::bad_request(format!(
+                    "several messages in one body are for the revision {WITH_BATCHES}"
+                )));
+            }
+            take_batch(gateway, &session, messages, entrance.accepts).await
+        }
+    }
+}
+
+/// A stream for what belongs to no request, or the rest of one that broke off.
+pub(super) fn listen(
+    gateway: &Gateway,
+    door: &Door,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    Accepts::read_events(headers)?;
+    let session = find_session(gateway, door, headers)?;
+    let resumed = header(headers, &LAST_EVENT).and_then(parse_event_id);
+    let known = resumed.and_then(|(id, last)| Some((session.stream(id)?, last)));
+    let reader = match known {
+        Some((stream, last)) => stream.read(Some(last), false),
+        None => session.open_general().read(None, session.is_primed()),
+    };
+    Ok(reader.into_response(gateway.0.closing.clone()))
+}
+
+/// The client ends its session.
+pub(super) fn delete(
+    gateway: &Gateway,
+    door: &Door,
+    headers: &HeaderMap,
+) -> Result<Response, Refusal> {
+    let session = find_session(gateway, door, headers)?;
+    gateway.end_session(&session);
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+fn find_session(
+    gateway: &Gateway,
+    door: &Door,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Refusal> {
+    let Some(id) = header(headers, &SESSION) else {
+        return Err(Refusal::bad_request(
+            "`Mcp-Session-Id` is missing: `initialize` opens a session and names it",
+        ));
+    };
+    if let Some(version) = header(headers, &VERSION)
+        && !WITH_SESSIONS.contains(&version)
+    {
+        let message = format!("`MCP-Protocol-Version` {version} is not one that has sessions");
+        let fault = Fault::new(UNSUPPORTED_VERSION, message);
+        return Err(Refusal { status: StatusCode::BAD_REQUEST, fault, id: None });
+    }
+    let session = gateway.0.sessions.get(id).filter(|session| session.opening.door.is(door));
+    session.ok_or_else(|| {
+        Refusal::new(StatusCode::NOT_FOUND, "there is no such session here: `initialize` opens one")
+    })
+}
+
+/// Opens a session: the answer to `initialize`, and the session where there is one.
+async fn initialize(
+    gateway: &Gateway,
+    entrance: &Entrance,
+    params: Option<Bytes>,
+) -> Result<(Answer, Option<Arc<Session>>), Refusal> {
+    if entrance.header(&SESSION).is_some() {
+        return Err(Refusal::bad_request("this session is open already"));
+    }
+    let params = params.unwrap_or_else(|| Bytes::from_static(b"{}"));
+    let Some(wanted) = text_member(&params, "protocolVersion") else {
+        return Ok((Err(Fault::bad_params("`protocolVersion` is missing")), None));
+    };
+    if !gateway.0.sessions.has_room() {
+        let Some(idlest) = gateway.0.sessions.idlest() else {
+            let message = "too many sessions are open, and all of them are in use";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message));
+        };
+        gateway.end_session(&idlest);
+    }
+    Ok(match open(gateway, &entrance.door, negotiate(&wanted), params).await {
+        Ok((result, session)) => (Ok(result), Some(session)),
+        Err(fault) => (Err(fault), None),
+    })
+}
+
+async fn open(
+    gateway: &Gateway,
+    door: &Door,
+    mut version: &'static str,
+    initialize: Bytes,
+) -> Result<(Bytes, Arc<Session>), Fault> {
+    let mut own = HashMap::new();
+    let mut result = None;
+    if let Door::One(handle) = door
+        && handle.spec().sharing == Sharing::PerSession
+    {
+        let upstream = open_own(gateway, handle, initialize.clone()).await?;
+        // What it says of itself is said in the client's own era, or is said by us.
+        let answer = upstream.answer().and_then(|answer| Some((answer, text_member(answer, "protocolVersion")?)));
+        if let Some((answer, spoken)) = answer {
+            version = negotiate(&spoken);
+            result = Some(answer.clone());
+        }
+        own.insert(handle.id(), upstream);
+    }
+    let result = match result {
+        Some(result) => result,
+        None => initialized(gateway, door, version).await?,
+    };
+    match door {
+        Door::One(handle) => drop(gateway.watch(handle)),
+        Door::All => gateway.want_catalogue(),
+    }
+    let upstreams: Vec<_> = own.values().cloned().collect();
+    let opening = Opening {
+        id: Uuid::new_v4().simple().to_string().into(),
+        client: gateway.new_client(),
+        name: client_name(member(&initialize, "clientInfo")),
+        door: door.clone(),
+        version,
+        initialize,
+    };
+    let session = Arc::new(Session::new(opening, own));
+    for upstream in upstreams {
+        pass_on(gateway, &session, &upstream);
+    }
+    gateway.0.sessions.add(Arc::clone(&session));
+    tracing::debug!(client = %session.opening.name, version, "a session began");
+    Ok((result, session))
+}
+
+fn respond_opened(
+    id: &Bytes,
+    answer: Answer,
+    session: Option<Arc<Session>>,
+    accepts: Accepts,
+) -> Response {
+    let mut response = respond(id, answer, accepts);
+    if let Some(session) = session
+        && let Ok(name) = HeaderValue::from_str(&session.opening.id)
+    {
+        response.headers_mut().insert(SESSION, name);
+    }
+    response
+}
+
+/// One message of a session.
+async fn take(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    message: Message,
+    accepts: Accepts,
+) -> Response {
+    match message {
+        Message::Request { id, method, params } if method == "ping" => {
+            session.touch();
+            drop(params);
+            respond(&id, Ok(Bytes::from_static(b"{}")), accepts)
+        }
+        Message::Request { id, method, params } => {
+            request(gateway, session, id, method, params, accepts).await
+        }
+        Message::Notification { method, params } => {
+            notified(session, &method, params.as_ref()).await;
+            accepted()
+        }
+        Message::Response { id, outcome } => {
+            session.answered(id, outcome).await;
+            accepted()
+        }
+    }
+}
+
+/// The client tells something.
+async fn notified(session: &Arc<Session>, method: &str, params: Option<&Bytes>) {
+    session.touch();
+    match method {
+        "notifications/cancelled" => {
+            if let Some(id) = params.and_then(|params| member(params, "requestId")) {
+                session.cancel(id);
+            }
+        }
+        // Servers were told by us that the conversation is open.
+        "notifications/initialized" => {}
+        // That of a shared server is the daemon's to say: it has no roots of its own.
+        _ => {
+            let own: Vec<_> = session.own.lock().await.values().cloned().collect();
+            if !own.is_empty() {
+                own.iter().for_each(|upstream| upstream.notify(method, params));
+            } else if let Door::One(handle) = &session.opening.door
+                && method != "notifications/roots/list_changed"
+            {
+                handle.notify(method, params);
+            }
+        }
+    }
+}
+
+/// A request that is being worked on, and its place in the session.
+struct Job {
+    id: Bytes,
+    drive: Drive,
+    _guard: RunGuard,
+}
+
+impl Job {
+    fn begin(
+        gateway: &Gateway,
+        session: &Arc<Session>,
+        id: Bytes,
+        method: String,
+        params: Option<Bytes>,
+    ) -> Self {
+        let guard = session.begin(&id);
+        let asker = Asker::of_session(session, Arc::clone(&guard.running));
+        let drive = Drive::new(work(gateway, asker, method, params), Arc::clone(&guard.running));
+        Self { id, drive, _guard: guard }
+    }
+}
+
+async fn request(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    id: Bytes,
+    method: String,
+    params: Option<Bytes>,
+    accepts: Accepts,
+) -> Response {
+    let mut job = Job::begin(gateway, session, id, method, params);
+    if !accepts.json {
+        return stream(gateway, session, vec![job], None);
+    }
+    loop {
+        let step = tokio::select! {
+            biased;
+            step = job.drive.step() => step,
+            () = session.ended.cancelled() => Step::Cancelled,
+            () = sleep(AT_ONCE), if accepts.events => return stream(gateway, session, vec![job], None),
+        };
+        match step {
+            Step::Done(answer) => return respond(&job.id, answer, accepts),
+            Step::Cancelled => return accepted(),
+            Step::Related(related) if accepts.events => {
+                return stream(gateway, session, vec![job], Some(related));
+            }
+            Step::Related(related) => beside(session, related).await,
+        }
+    }
+}
+
+/// What is said about a request whose client reads no stream goes to the stream of its session.
+async fn beside(session: &Session, related: Related) {
+    match related {
+        Related::Asked(inquiry) if !session.listens() => {
+            let fault = Fault::new(rpc::INTERNAL, "the client listens to no stream, and cannot be asked");
+            inquiry.refuse(&fault).await;
+        }
+        related => {
+            if session.listens()
+                && let Some((message, _)) = message(session, related).await
+            {
+                session.tell(message);
+            }
+        }
+    }
+}
+
+/// Goes on in a task, which a lost connection does not end, and answers with its stream.
+fn stream(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    jobs: Vec<Job>,
+    first: Option<Related>,
+) -> Response {
+    let events = session.open_stream();
+    let reader = events.read(None, session.is_primed());
+    let (task_session, ended) = (Arc::clone(session), session.ended.clone());
+    let pump = async move {
+        if let Some(related) = first {
+            pass(&task_session, related, &events).await;
+        }
+        join_all(jobs.into_iter().map(|job| pump(&task_session, job, &events))).await;
+        events.finish();
+    };
+    gateway.0.tasks.spawn(async move { ended.run_until_cancelled(pump).await });
+    reader.into_response(gateway.0.closing.clone())
+}
+
+/// Drives a request to its end; everything about it goes to the stream.
+async fn pump(session: &Session, mut job: Job, events: &EventStream) {
+    loop {
+        match job.drive.step().await {
+            Step::Related(related) => pass(session, related, events).await,
+            Step::Done(answer) => {
+                events.push(rpc::response(&job.id, &answer), false);
+                return;
+            }
+            Step::Cancelled => return,
+        }
+    }
+}
+
+async fn pass(session: &Session, related: Related, events: &EventStream) {
+    if let Some((message, droppable)) = message(session, related).await {
+        events.push(message, droppable);
+    }
+}
+
+/// What a client hears of something that is said about its request, and whether it could do
+/// without.
+async fn message(session: &Session, related: Related) -> Option<(Bytes, bool)> {
+    match related {
+        Related::Progressed(params) => {
+            Some((rpc::notification("notifications/progress", Some(&params)), true))
+        }
+        Related::Told { method, params } => {
+            let level = super::level::Level::of_message(params.as_ref());
+            let is_heard = method != "notifications/message" || hears(session, session.level(), level);
+            is_heard.then(|| (rpc::notification(&method, params.as_deref()), true))
+        }
+        Related::Asked(inquiry) => Some((session.ask(inquiry).await?, false)),
+        Related::Withdrawn(origin) => Some((session.withdraw(origin)?, false)),
+    }
+}
+
+async fn take_batch(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    messages: Vec<Message>,
+    accepts: Accepts,
+) -> Result<Response, Refusal> {
+    if messages.is_empty() {
+        return Err(Refusal::bad_request("a batch has at least one message"));
+    }
+    let mut jobs = Vec::new();
+    for message in messages {
+        check_id(&message)?;
+        match message {
+            Message::Request { id, method, params } => {
+                jobs.push(Job::begin(gateway, session, id, method, params));
+            }
+            other => drop(take(gateway, session, other, accepts).await),
+        }
+    }
+    if jobs.is_empty() {
+        return Ok(accepted());
+    }
+    if accepts.events {
+        return Ok(stream(gateway, session, jobs, None));
+    }
+    let answers = join_all(jobs.into_iter().map(|job| alone(session, job))).await;
+    let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
+    Ok(json_response(Body::from([b"[", &answers.join(&b","[..])[..], b"]"].concat())))
+}
+
+/// Drives a request whose client reads nothing but its answer.
+async fn alone(session: &Session, mut job: Job) -> Option<Bytes> {
+    loop {
+        match job.drive.step().await {
+            Step::Related(related) => beside(session, related).await,
+            Step::Done(answer) => return Some(rpc::response(&job.id, &answer)),
+            Step::Cancelled => return None,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a server offers: the items of its lists as the bytes they came in, each with the name
+//! or the URI by which it is asked for.
+
+use std::collections::HashSet;
+
+use cofer_mcp::member;
+use serde_json::value::RawValue;
+
+/// The lists that a server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl ListKind {
+    pub(super) const ALL: [Self; 4] =
+        [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    pub(super) fn of_method(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.method() == method)
+    }
+
+    pub(super) fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// Where the items stand in the result.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// What an item is asked for by.
+    fn item_key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+
+    /// The capability that a server with such a list has.
+    pub(super) fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::Templates => "resources",
+        }
+    }
+
+    /// What is told when the list changes.
+    pub(super) fn changed(self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources | Self::Templates => "notifications/resources/list_changed",
+        }
+    }
+
+    pub(super) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// One item of a list.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    /// Its name or URI.
+    pub(super) key: String,
+    pub(super) raw: Box<RawValue>,
+}
+
+impl Listed {
+    /// The item under another name.
+    pub(super) fn renamed(&self, name: &str) -> Vec<u8> {
+        let raw = self.raw.get().as_bytes();
+        let quoted = serde_json::Value::from(name).to_string();
+        match member(raw, "name") {
+            Some(part) => super::rpc::replace(raw, part, quoted.as_bytes()).to_vec(),
+            None => raw.to_vec(),
+        }
+    }
+}
+
+/// Everything that one server offers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lists {
+    lists: [Vec<Listed>; 4],
+}
+
+impl Lists {
+    pub(super) fn get(&self, kind: ListKind) -> &[Listed] {
+        &self.lists[kind as usize]
+    }
+
+    pub(super) fn set(&mut self, kind: ListKind, items: Vec<Listed>) {
+        self.lists[kind as usize] = items;
+    }
+}
+
+/// The items that can be asked for: those that are objects with a name or URI of their own. Of
+/// two with the same the first counts.
+pub(super) fn read_items(kind: ListKind, items: Vec<Box<RawValue>>) -> Vec<Listed> {
+    let mut seen = HashSet::new();
+    let listed = |raw: Box<RawValue>| {
+        let key = member(raw.get().as_bytes(), kind.item_key())?;
+        let key: String = serde_json::from_slice(key).ok()?;
+        seen.insert(key.clone()).then_some(Listed { key, raw })
+    };
+    items.into_iter().filter_map(listed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_that_cannot_be_asked_for_are_left_out() {
+        let items = [r#"{"name":"a","n":1.0}"#, "5", "{}", r#"{"name":7}"#, r#"{"name":"a"}"#, r#"{"name":"b"}"#];
+        let items = items.map(|item| RawValue::from_string(item.to_owned()).unwrap()).to_vec();
+        let listed = read_items(ListKind::Tools, items);
+        assert_eq!(listed.iter().map(|item| &*item.key).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(listed[0].renamed("s__a"), br#"{"name":"s__a","n":1.0}"#);
+    }
+}

@@ -1,0 +1,306 @@
+//! The gateway: hosted servers for MCP clients, over Streamable HTTP, in both eras of the
+//! protocol. `/mcp` is all servers joined, `/mcp/NAME` is one of them, whole.
+//!
+//! ```text
+//!  http ──► legacy (sessions)  ─┐             ┌─► serve_one ─┐
+//!       └─► modern (stateless) ─┴─► drive ──► ┤              ├─► forward ──► upstream
+//!                                   running   └─► serve_all ─┘   (eras meet)
+//!                                   ▲    catalogue ◄── watch ◄── what servers say unasked
+//!           stream ◄── session ◄────┴──────────────────┘
+//! ```
+//! A request is a future that is driven until it has its answer; what the server says of it
+//! meanwhile waits in its `running`. The answer is plain JSON where it comes at once and alone,
+//! and else the last event of a stream.
+
+mod asker;
+mod capabilities;
+mod catalogue;
+mod door;
+mod drive;
+mod forward;
+mod headers;
+mod held;
+mod http;
+mod joined;
+mod legacy;
+mod level;
+mod listen;
+mod lists;
+mod modern;
+mod open;
+mod resource_tools;
+mod rounds;
+mod rpc;
+mod running;
+mod serve;
+mod serve_all;
+mod serve_one;
+mod session;
+mod sessions;
+mod stream;
+mod upstream;
+mod watch;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofer_mcp::ClientId;
+use cofer_model::ServerId;
+use cofer_supervisor::{ServerHandle, Supervisor};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use catalogue::Catalogue;
+use held::HeldCalls;
+use level::Level;
+use lists::ListKind;
+use listen::Listeners;
+use rpc::text_member;
+use session::Session;
+use sessions::Sessions;
+use watch::Watcher;
+
+pub(crate) use http::{respond_refused, routes};
+
+/// How often is looked for what nobody uses any more.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// See the module. A cheap clone.
+#[derive(Clone)]
+pub(crate) struct Gateway(Arc<Parts>);
+
+struct Parts {
+    supervisor: Supervisor,
+    sessions: Sessions,
+    listeners: Listeners,
+    watchers: Mutex<HashMap<ServerId, Arc<Watcher>>>,
+    catalogue: Catalogue,
+    held: HeldCalls,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    last_client: AtomicU64,
+}
+
+impl Gateway {
+    pub(crate) fn new(supervisor: Supervisor, closing: CancellationToken) -> Self {
+        Self(Arc::new(Parts {
+            supervisor,
+            sessions: Sessions::default(),
+            listeners: Listeners::default(),
+            watchers: Mutex::default(),
+            catalogue: Catalogue::default(),
+            held: HeldCalls::default(),
+            tasks: TaskTracker::new(),
+            closing,
+            last_client: AtomicU64::new(0),
+        }))
+    }
+
+    /// Follows the registrations and ends what nobody uses, until the daemon closes.
+    pub(crate) async fn run(self, mut registrations: tokio::sync::watch::Receiver<u64>) {
+        let parts = &*self.0;
+        let mut sweep = tokio::time::interval(SWEEP);
+        loop {
+            tokio::select! {
+                () = parts.closing.cancelled() => return,
+                changed = registrations.changed() => match changed {
+                    Ok(()) => self.reconcile(),
+                    Err(_) => return,
+                },
+                _ = sweep.tick() => self.sweep(),
+            }
+        }
+    }
+
+    /// Ends the streams of those who only listen, and says so to them.
+    pub(crate) fn say_goodbye(&self) {
+        self.0.listeners.close();
+    }
+
+    /// Ends every session; ends when nothing of them is left.
+    pub(crate) async fn close(&self) {
+        for session in self.0.sessions.all() {
+            self.end_session(&session);
+        }
+        for (_, watcher) in self.watchers().drain() {
+            watcher.ended.cancel();
+        }
+        self.0.held.clear();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    fn catalogue(&self) -> &Catalogue {
+        &self.0.catalogue
+    }
+
+    fn new_client(&self) -> ClientId {
+        ClientId(self.0.last_client.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Hears what a server says from now on.
+    fn watch(&self, handle: &ServerHandle) -> Arc<Watcher> {
+        let mut watchers = self.watchers();
+        if let Some(watcher) = watchers.get(&handle.id()) {
+            return Arc::clone(watcher);
+        }
+        let watcher = Arc::new(Watcher::new(handle.clone()));
+        watchers.insert(handle.id(), Arc::clone(&watcher));
+        drop(watchers);
+        watcher.begin();
+        self.0.tasks.spawn(Arc::clone(&watcher).run(self.clone()));
+        watcher
+    }
+
+    /// Makes the joined lists be kept from now on, where they are not yet.
+    fn want_catalogue(&self) {
+        if self.0.catalogue.want() {
+            self.reconcile();
+        }
+    }
+
+    /// Brings what is watched in line with what is registered.
+    fn reconcile(&self) {
+        let is_there = |id| self.0.supervisor.get(id).is_some();
+        self.watchers().retain(|id, watcher| {
+            let stays = is_there(*id);
+            if !stays {
+                watcher.ended.cancel();
+            }
+            stays
+        });
+        for session in self.0.sessions.all() {
+            if let door::Door::One(handle) = &session.opening.door
+                && !is_there(handle.id())
+            {
+                self.end_session(&session);
+            }
+        }
+        if !self.0.catalogue.is_wanted() {
+            return;
+        }
+        self.0.catalogue.retain(is_there);
+        for handle in self.0.supervisor.list() {
+            if self.0.catalogue.enter(&handle) {
+                self.watch(&handle).refresh_all();
+            }
+        }
+        self.rejoin();
+    }
+
+    /// Joins the lists anew and tells those at the door of all servers what changed.
+    fn rejoin(&self) {
+        let mut told: Vec<&str> = Vec::new();
+        for kind in self.0.catalogue.rejoin() {
+            if told.contains(&kind.changed()) {
+                continue;
+            }
+            told.push(kind.changed());
+            let message = rpc::notification(kind.changed(), None);
+            self.0.sessions.for_each(|session| {
+                if session.opening.door.is_all() {
+                    session.tell(message.clone());
+                }
+            });
+            self.0.listeners.list_changed(None, kind);
+        }
+    }
+
+    /// Passes on what a server says of its own accord.
+    fn said(&self, watcher: &Watcher, method: &str, params: Option<&Bytes>) {
+        let id = watcher.handle.id();
+        match method {
+            "notifications/resources/updated" => {
+                let Some(uri) = params.and_then(|params| text_member(params, "uri")) else {
+                    return;
+                };
+                let clients = watcher.watchers_of(&uri);
+                let message = rpc::notification(method, params.map(|params| &params[..]));
+                self.tell_sessions(&message, |session| clients.contains(&session.opening.client.0));
+                self.0.listeners.updated(&clients, &uri);
+            }
+            "notifications/message" => {
+                let level = Level::of_message(params);
+                let message = rpc::notification(method, params.map(|params| &params[..]));
+                self.tell_sessions(&message, |session| {
+                    let is_at = session.opening.door.is_server(id) || session.opening.door.is_all();
+                    is_at && hears(session, watcher.level(), level)
+                });
+            }
+            "notifications/subscriptions/acknowledged" => {}
+            _ => {
+                let message = rpc::notification(method, params.map(|params| &params[..]));
+                self.tell_sessions(&message, |session| session.opening.door.is_server(id));
+                for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+                    if kind.changed() == method {
+                        self.0.listeners.list_changed(Some(id), kind);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the shared process says is nothing to a session that has one of its own.
+    fn tell_sessions(&self, message: &Bytes, concerns: impl Fn(&Session) -> bool) {
+        self.0.sessions.for_each(|session| {
+            let has_own = !session.opening.door.is_all() && session.has_own();
+            if !has_own && concerns(session) {
+                session.tell(message.clone());
+            }
+        });
+    }
+
+    /// Tells a restarted server again what it was told, in a task of its own.
+    fn spawn_restore(&self, id: ServerId) {
+        let watcher = self.watchers().get(&id).cloned();
+        if let Some(watcher) = watcher {
+            self.0.tasks.spawn(async move {
+                let ended = watcher.ended.clone();
+                ended.run_until_cancelled(watcher.restore()).await;
+            });
+        }
+    }
+
+    fn end_session(&self, session: &Arc<Session>) {
+        self.0.sessions.remove(&session.opening.id);
+        session.end();
+        self.forget_client(session.opening.client.0);
+    }
+
+    /// Ends what a client wanted to hear.
+    fn forget_client(&self, client: u64) {
+        let watchers: Vec<Arc<Watcher>> =
+            self.watchers().values().filter(|watcher| watcher.knows(client)).cloned().collect();
+        for watcher in watchers {
+            self.0.tasks.spawn(async move {
+                let ended = watcher.ended.clone();
+                ended.run_until_cancelled(watcher.forget_client(client)).await;
+            });
+        }
+    }
+
+    fn sweep(&self) {
+        for session in self.0.sessions.idle() {
+            tracing::debug!(client = %session.opening.name, "a session ended: nobody used it");
+            self.end_session(&session);
+        }
+        self.0.held.sweep();
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, HashMap<ServerId, Arc<Watcher>>> {
+        self.0.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a session hears a log message: one that asked for no level hears what the server
+/// says by itself, and not what it says only because somebody else asked for more.
+fn hears(session: &Session, asked_for: Option<Level>, level: Option<Level>) -> bool {
+    let wanted = session.level().or(asked_for.map(|_| Level::INFO));
+    match (wanted, level) {
+        (Some(wanted), Some(level)) => level >= wanted,
+        _ => true,
+    }
+}

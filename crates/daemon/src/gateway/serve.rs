@@ -1,0 +1,139 @@
+//! The work on one request, by the door at which it came in.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cofer_model::{ErrorKind, Sharing};
+use cofer_supervisor::{Notice, ServerHandle};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::asker::{Asker, AskerEra};
+use super::door::Door;
+use super::drive::Work;
+use super::rpc::{self, Answer, Fault};
+use super::session::Session;
+use super::sessions::MAX_WITH_OWN;
+use super::upstream::Upstream;
+use super::{Gateway, serve_all, serve_one};
+
+/// The work on a request. It begins when it is first polled.
+pub(super) fn work(gateway: &Gateway, asker: Asker, method: String, params: Option<Bytes>) -> Work {
+    let gateway = gateway.clone();
+    Box::pin(async move { serve(&gateway, &asker, &method, params).await })
+}
+
+async fn serve(gateway: &Gateway, asker: &Asker, method: &str, params: Option<Bytes>) -> Answer {
+    let _vote = LevelVote::cast(gateway, asker).await;
+    match &asker.door {
+        Door::One(handle) => serve_one::serve(gateway, asker, handle, method, params).await,
+        Door::All => serve_all::serve(gateway, asker, method, params).await,
+    }
+}
+
+/// What a request of the newer era wants to hear of the log, for as long as it runs.
+struct LevelVote {
+    gateway: Gateway,
+    client: u64,
+}
+
+impl LevelVote {
+    async fn cast(gateway: &Gateway, asker: &Asker) -> Option<Self> {
+        let (AskerEra::Stateless(stateless), Door::One(handle)) = (&asker.era, &asker.door) else {
+            return None;
+        };
+        let level = stateless.level?;
+        let client = stateless.client.0;
+        let vote = Self { gateway: gateway.clone(), client };
+        if let Err(fault) = gateway.watch(handle).set_level(client, Some(level)).await {
+            tracing::debug!(code = fault.code(), "a server did not take a log level");
+        }
+        Some(vote)
+    }
+}
+
+impl Drop for LevelVote {
+    fn drop(&mut self) {
+        self.gateway.forget_client(self.client);
+    }
+}
+
+/// The process that serves this client: the shared one, or the one of its session.
+pub(super) async fn upstream(
+    gateway: &Gateway,
+    asker: &Asker,
+    handle: &ServerHandle,
+) -> Result<Upstream, Fault> {
+    match &asker.era {
+        AskerEra::Session(session) if handle.spec().sharing == Sharing::PerSession => {
+            own_upstream(gateway, session, handle).await
+        }
+        AskerEra::Session(_) | AskerEra::Stateless(_) => Ok(Upstream::shared(handle.clone())),
+    }
+}
+
+async fn own_upstream(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    handle: &ServerHandle,
+) -> Result<Upstream, Fault> {
+    let mut own = session.own.lock().await;
+    if let Some(upstream) = own.get(&handle.id()).filter(|upstream| upstream.is_alive()) {
+        return Ok(upstream.clone());
+    }
+    let upstream = open_own(gateway, handle, session.opening.initialize.clone()).await?;
+    if session.ended.is_cancelled() {
+        return Err(Fault::new(rpc::INTERNAL, "the session has ended"));
+    }
+    own.insert(handle.id(), upstream.clone());
+    drop(own);
+    pass_on(gateway, session, &upstream);
+    Ok(upstream)
+}
+
+/// Starts a process for one client alone.
+pub(super) async fn open_own(
+    gateway: &Gateway,
+    handle: &ServerHandle,
+    initialize: Bytes,
+) -> Result<Upstream, Fault> {
+    let name = handle.spec().name.to_string();
+    if !handle.spec().enabled {
+        return Err(Fault::not_connected(&name, handle.snapshot().status));
+    }
+    if !gateway.0.sessions.has_room_for_own() {
+        let message = format!("{MAX_WITH_OWN} sessions have a server process of their own already");
+        let hint = "end one of them, or register the server with `sharing: shared`";
+        return Err(Fault::ours(ErrorKind::Overloaded, message, Some(hint)));
+    }
+    match handle.open_private(initialize).await {
+        Ok(server) => Ok(Upstream::own(handle.clone(), server)),
+        Err(failure) => {
+            let message = format!("server “{name}” did not start for this session: {}", failure.message);
+            Err(Fault::ours(ErrorKind::NotConnected, message, Some(&failure.hint)))
+        }
+    }
+}
+
+/// Tells a session what its own process says of its own accord.
+pub(super) fn pass_on(gateway: &Gateway, session: &Arc<Session>, upstream: &Upstream) {
+    let mut notices = upstream.notices();
+    let (session, ended) = (Arc::downgrade(session), session.ended.clone());
+    let pass = async move {
+        loop {
+            let notice = match notices.recv().await {
+                Ok(notice) => notice,
+                Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return,
+            };
+            let (Notice::Said { method, params }, Some(session)) = (&*notice, session.upgrade())
+            else {
+                continue;
+            };
+            // At the door of all servers, what a list is comes from the shared process.
+            if !session.opening.door.is_all() || !method.ends_with("/list_changed") {
+                session.tell(rpc::notification(method, params.as_deref()));
+            }
+        }
+    };
+    gateway.0.tasks.spawn(async move { ended.run_until_cancelled(pass).await });
+}

@@ -1,0 +1,310 @@
+//! One client of the older era, from its `initialize` to its end: what it runs, what it is
+//! asked, and the streams on which it hears.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofer_mcp::{ClientId, RpcError, member};
+use cofer_model::{ServerId, Sharing};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::capabilities::Abilities;
+use super::door::Door;
+use super::level::Level;
+use super::rpc::{self, Fault, INTERNAL};
+use super::running::{Inquiry, Running};
+use super::stream::EventStream;
+use super::upstream::Upstream;
+
+/// Messages that wait for a client which listens to no stream; the oldest are dropped.
+const MAX_PENDING: usize = 64;
+/// Questions that a client is asked at once.
+const MAX_INQUIRIES: usize = 256;
+/// How long a stream is kept after its connection broke.
+const STREAM_KEPT: Duration = Duration::from_secs(120);
+/// The first revision whose clients take an event without data for what it is.
+const PRIMED_SINCE: &str = "2025-11-25";
+
+/// What a client said of itself when it came.
+pub(super) struct Opening {
+    pub(super) id: Box<str>,
+    pub(super) client: ClientId,
+    /// What it calls itself.
+    pub(super) name: Arc<str>,
+    pub(super) door: Door,
+    pub(super) version: &'static str,
+    /// The params of its `initialize`.
+    pub(super) initialize: Bytes,
+}
+
+/// See the module.
+pub(super) struct Session {
+    pub(super) opening: Opening,
+    pub(super) abilities: Abilities,
+    level: AtomicU8,
+    state: Mutex<State>,
+    /// The servers that run for this session alone.
+    pub(super) own: tokio::sync::Mutex<HashMap<ServerId, Upstream>>,
+    pub(super) ended: CancellationToken,
+}
+
+struct State {
+    running: HashMap<Bytes, Arc<Running>>,
+    streams: HashMap<u64, Arc<EventStream>>,
+    /// Those that no request opened, the newest last.
+    general: Vec<Arc<EventStream>>,
+    last_stream: u64,
+    pending: VecDeque<Bytes>,
+    inquiries: HashMap<u64, Inquiry>,
+    last_inquiry: u64,
+    last_used: Instant,
+}
+
+impl Session {
+    pub(super) fn new(opening: Opening, own: HashMap<ServerId, Upstream>) -> Self {
+        let capabilities = member(&opening.initialize, "capabilities").unwrap_or(b"{}");
+        let state = State {
+            running: HashMap::new(),
+            streams: HashMap::new(),
+            general: Vec::new(),
+            last_stream: 0,
+            pending: VecDeque::new(),
+            inquiries: HashMap::new(),
+            last_inquiry: 0,
+            last_used: Instant::now(),
+        };
+        Self {
+            abilities: Abilities::read(capabilities),
+            opening,
+            level: AtomicU8::new(0),
+            state: Mutex::new(state),
+            own: tokio::sync::Mutex::new(own),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// The level of log messages that it asked for.
+    pub(super) fn level(&self) -> Option<Level> {
+        Level::from_u8(self.level.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_level(&self, level: Level) {
+        self.level.store(Level::to_u8(Some(level)), Ordering::Relaxed);
+    }
+
+    /// Takes note of a request, so that the client can cancel it by its id.
+    pub(super) fn begin(self: &Arc<Self>, id: &Bytes) -> RunGuard {
+        let running = Arc::new(Running::new(self.opening.client));
+        let mut state = self.lock();
+        state.last_used = Instant::now();
+        state.running.insert(id.clone(), Arc::clone(&running));
+        drop(state);
+        RunGuard { session: Arc::clone(self), id: id.clone(), running }
+    }
+
+    /// The client wants the answer to a request no more.
+    pub(super) fn cancel(&self, id: &[u8]) {
+        let running = self.lock().running.get(id).cloned();
+        if let Some(running) = running {
+            running.cancel();
+        }
+    }
+
+    /// A new stream for one request.
+    pub(super) fn open_stream(&self) -> Arc<EventStream> {
+        let mut state = self.lock();
+        state.last_stream += 1;
+        let stream = Arc::new(EventStream::new(state.last_stream));
+        state.streams.insert(stream.id, Arc::clone(&stream));
+        stream
+    }
+
+    /// A new stream for what belongs to no request, with what waited for one.
+    pub(super) fn open_general(&self) -> Arc<EventStream> {
+        let stream = self.open_stream();
+        let mut state = self.lock();
+        state.last_used = Instant::now();
+        state.general.push(Arc::clone(&stream));
+        for message in std::mem::take(&mut state.pending) {
+            stream.push(message, true);
+        }
+        stream
+    }
+
+    /// The stream to which an event belongs.
+    pub(super) fn stream(&self, id: u64) -> Option<Arc<EventStream>> {
+        let mut state = self.lock();
+        state.last_used = Instant::now();
+        let stream = state.streams.get(&id).cloned()?;
+        if state.general.iter().any(|general| general.id == id) {
+            for message in std::mem::take(&mut state.pending) {
+                stream.push(message, true);
+            }
+        }
+        Some(stream)
+    }
+
+    /// Whether streams begin with an event that has an id and no data.
+    pub(super) fn is_primed(&self) -> bool {
+        self.opening.version >= PRIMED_SINCE
+    }
+
+    /// Says something that belongs to no request, on one stream, now or when there is one.
+    pub(super) fn tell(&self, message: Bytes) {
+        let mut state = self.lock();
+        let open = state.general.iter().rev().find(|stream| stream.is_attached());
+        if let Some(stream) = open {
+            stream.push(message, true);
+            return;
+        }
+        // Twice the same says no more than once: that a list changed, or a resource.
+        if state.pending.contains(&message) {
+            return;
+        }
+        if state.pending.len() == MAX_PENDING {
+            state.pending.pop_front();
+        }
+        state.pending.push_back(message);
+    }
+
+    /// Whether a client listens on a stream that belongs to no request.
+    pub(super) fn listens(&self) -> bool {
+        self.lock().general.iter().any(|stream| stream.is_attached())
+    }
+
+    /// Keeps a question until the client answers it; the request to be sent. Where the client
+    /// cannot be asked, the question is refused.
+    pub(super) async fn ask(&self, inquiry: Inquiry) -> Option<Bytes> {
+        if let Some(fault) = self.abilities.lacks(&inquiry.method, inquiry.params.as_deref()) {
+            inquiry.refuse(&fault).await;
+            return None;
+        }
+        match self.keep(inquiry) {
+            Ok(request) => Some(request),
+            Err(inquiry) => {
+                let fault = Fault::new(INTERNAL, "the client is asked too much at once");
+                inquiry.refuse(&fault).await;
+                None
+            }
+        }
+    }
+
+    fn keep(&self, inquiry: Inquiry) -> Result<Bytes, Inquiry> {
+        let mut state = self.lock();
+        if state.inquiries.len() >= MAX_INQUIRIES {
+            return Err(inquiry);
+        }
+        state.last_inquiry += 1;
+        let id = state.last_inquiry;
+        let request = rpc::request(id, &inquiry.method, inquiry.params.as_deref());
+        state.inquiries.insert(id, inquiry);
+        Ok(request)
+    }
+
+    /// The client answers a question.
+    pub(super) async fn answered(&self, id: Option<u64>, outcome: Result<Bytes, RpcError>) {
+        match id.and_then(|id| self.take_inquiry(id)) {
+            Some(inquiry) => inquiry.answer(outcome).await,
+            None => tracing::debug!(?id, "a client answered what it was not asked"),
+        }
+    }
+
+    fn take_inquiry(&self, id: u64) -> Option<Inquiry> {
+        let mut state = self.lock();
+        state.last_used = Instant::now();
+        state.inquiries.remove(&id)
+    }
+
+    /// A server takes a question back: the notification to be sent.
+    pub(super) fn withdraw(&self, origin: u64) -> Option<Bytes> {
+        let mut state = self.lock();
+        let found = state.inquiries.iter().find(|(_, inquiry)| inquiry.origin == Some(origin));
+        let id = *found?.0;
+        state.inquiries.remove(&id);
+        let params = format!(r#"{{"requestId":{id},"reason":"the server takes its question back"}}"#);
+        Some(rpc::notification("notifications/cancelled", Some(params.as_bytes())))
+    }
+
+    pub(super) fn touch(&self) {
+        self.lock().last_used = Instant::now();
+    }
+
+    /// How long nothing has happened in it; none while it runs or hears something.
+    pub(super) fn idle_for(&self) -> Option<Duration> {
+        let state = self.lock();
+        let is_heard = state.streams.values().any(|stream| stream.is_attached());
+        (state.running.is_empty() && !is_heard).then(|| state.last_used.elapsed())
+    }
+
+    /// Whether servers run for it alone.
+    pub(super) fn has_own(&self) -> bool {
+        match &self.opening.door {
+            Door::One(handle) => handle.spec().sharing == Sharing::PerSession,
+            Door::All => self.own.try_lock().is_ok_and(|own| !own.is_empty()),
+        }
+    }
+
+    /// Forgets streams to which nobody came back.
+    pub(super) fn sweep(&self) {
+        let mut state = self.lock();
+        let is_stale = |stream: &EventStream, is_general: bool| {
+            let may_end = is_general || stream.is_finished();
+            may_end && stream.abandoned_for().is_some_and(|time| time > STREAM_KEPT)
+        };
+        let State { streams, general, pending, .. } = &mut *state;
+        general.retain(|stream| {
+            let stale = is_stale(stream, true);
+            if stale {
+                streams.remove(&stream.id);
+                pending.extend(stream.take_unsent());
+                pending.truncate(MAX_PENDING);
+            }
+            !stale
+        });
+        streams.retain(|_, stream| !is_stale(stream, false));
+        streams.shrink_to_fit();
+    }
+
+    /// Ends everything that it runs.
+    pub(super) fn end(&self) {
+        self.ended.cancel();
+        let mut state = self.lock();
+        let inquiries = std::mem::take(&mut state.inquiries);
+        let streams = std::mem::take(&mut state.streams);
+        state.general.clear();
+        drop(state);
+        drop(inquiries);
+        for stream in streams.values() {
+            stream.finish();
+        }
+        // One that is being opened sees that the session has ended.
+        if let Ok(mut own) = self.own.try_lock() {
+            own.clear();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request's place among those that its client can cancel.
+pub(super) struct RunGuard {
+    session: Arc<Session>,
+    id: Bytes,
+    pub(super) running: Arc<Running>,
+}
+
+impl Drop for RunGuard {
+    fn drop(&mut self) {
+        let mut state = self.session.lock();
+        state.last_used = Instant::now();
+        if state.running.get(&self.id).is_some_and(|known| Arc::ptr_eq(known, &self.running)) {
+            state.running.remove(&self.id);
+        }
+    }
+}

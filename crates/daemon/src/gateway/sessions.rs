@@ -1,0 +1,80 @@
+//! All sessions, by their ids: unguessable, bounded in number, and ended when nobody uses them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use super::session::Session;
+
+/// How many there may be. At the bound the one that was idle for longest makes room.
+const MAX_SESSIONS: usize = 10_000;
+/// How many may have servers of their own, each of which is a process or more.
+pub(super) const MAX_WITH_OWN: usize = 64;
+/// How long one is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The same for one that has servers of its own.
+const IDLE_WITH_OWN: Duration = Duration::from_secs(30 * 60);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Sessions {
+    by_id: RwLock<HashMap<Box<str>, Arc<Session>>>,
+}
+
+impl Sessions {
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
+        self.read().get(id).cloned()
+    }
+
+    /// Whether another one fits.
+    pub(super) fn has_room(&self) -> bool {
+        self.read().len() < MAX_SESSIONS
+    }
+
+    pub(super) fn add(&self, session: Arc<Session>) {
+        self.write().insert(session.opening.id.clone(), session);
+    }
+
+    pub(super) fn remove(&self, id: &str) -> Option<Arc<Session>> {
+        self.write().remove(id)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Session>> {
+        self.read().values().cloned().collect()
+    }
+
+    /// Does something with each.
+    pub(super) fn for_each(&self, mut act: impl FnMut(&Arc<Session>)) {
+        self.read().values().for_each(|session| act(session));
+    }
+
+    /// Whether another one may have servers of its own.
+    pub(super) fn has_room_for_own(&self) -> bool {
+        self.read().values().filter(|session| session.has_own()).count() < MAX_WITH_OWN
+    }
+
+    /// Those that nobody uses any more.
+    pub(super) fn idle(&self) -> Vec<Arc<Session>> {
+        let is_idle = |session: &Arc<Session>| {
+            session.sweep();
+            let limit = if session.has_own() { IDLE_WITH_OWN } else { IDLE };
+            session.idle_for().is_some_and(|idle| idle > limit)
+        };
+        self.all().into_iter().filter(is_idle).collect()
+    }
+
+    /// The one that nobody has used for longest.
+    pub(super) fn idlest(&self) -> Option<Arc<Session>> {
+        let sessions = self.all();
+        let idle = sessions.into_iter().filter_map(|session| Some((session.idle_for()?, session)));
+        idle.max_by_key(|(time, _)| *time).map(|(_, session)| session)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+        self.by_id.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+        self.by_id.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,130 @@
+//! The server that does the work: the process that all clients share, or one client's own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use cofer_mcp::{Caller, Era};
+use cofer_model::{ErrorKind, PeerInfo, ServerId};
+use cofer_supervisor::{Asking, Notice, PrivateServer, ServerHandle};
+use futures_util::FutureExt as _;
+use tokio::sync::broadcast;
+
+use super::rpc::{Answer, Fault};
+
+/// How long it takes at most until it is known who a server is that answers.
+const A_MOMENT: Duration = Duration::from_secs(5);
+
+/// See the module. A cheap clone.
+#[derive(Clone)]
+pub(super) struct Upstream {
+    handle: ServerHandle,
+    own: Option<Arc<PrivateServer>>,
+}
+
+impl Upstream {
+    pub(super) fn shared(handle: ServerHandle) -> Self {
+        Self { handle, own: None }
+    }
+
+    pub(super) fn own(handle: ServerHandle, server: PrivateServer) -> Self {
+        Self { handle, own: Some(Arc::new(server)) }
+    }
+
+    pub(super) fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    pub(super) fn handle(&self) -> &ServerHandle {
+        &self.handle
+    }
+
+    pub(super) fn id(&self) -> ServerId {
+        self.handle.id()
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.handle.spec().name.to_string()
+    }
+
+    pub(super) fn peer(&self) -> Option<Arc<PeerInfo>> {
+        match &self.own {
+            Some(own) => own.peer().cloned().map(Arc::new),
+            None => self.handle.peer(),
+        }
+    }
+
+    /// Who it said it is. That is known a moment after the first call gets through.
+    pub(super) async fn peer_when_known(&self) -> Option<Arc<PeerInfo>> {
+        match self.peer() {
+            Some(peer) => Some(peer),
+            None => self.handle.settled(A_MOMENT).await.peer.clone(),
+        }
+    }
+
+    /// Whether it still runs, where it is one client's own.
+    pub(super) fn is_alive(&self) -> bool {
+        self.own.as_ref().is_none_or(|own| own.ended().now_or_never().is_none())
+    }
+
+    /// What it answered to `initialize`, where it is one client's own.
+    pub(super) fn answer(&self) -> Option<&Bytes> {
+        self.own.as_ref()?.answer()
+    }
+
+    /// The era in which it speaks, as soon as it is ready. A server that is on its way is
+    /// waited for; one that is not is a failure.
+    pub(super) async fn ready(&self) -> Result<Era, Fault> {
+        let era = match &self.own {
+            Some(own) => own.era(),
+            None => self.handle.era(),
+        };
+        match era {
+            Some(era) => Ok(era),
+            None if self.own.is_some() => Err(self.gone()),
+            None => self.wait_for_it().await,
+        }
+    }
+
+    async fn wait_for_it(&self) -> Result<Era, Fault> {
+        let limit = self.handle.spec().call_timeout();
+        let waited = self.handle.ready(limit).await;
+        waited.map_err(|failure| Fault::of_call(&self.name(), failure))?;
+        self.handle.era().ok_or_else(|| self.gone())
+    }
+
+    fn gone(&self) -> Fault {
+        let message = format!("server “{}” ended", self.name());
+        Fault::ours(ErrorKind::NotConnected, message, Some("try again"))
+    }
+
+    /// Sends a request. Dropping the future cancels it.
+    pub(super) async fn call(
+        &self,
+        method: &str,
+        params: Option<Bytes>,
+        caller: Option<Arc<dyn Caller>>,
+        client: Option<Arc<str>>,
+    ) -> Answer {
+        let asking = Asking { method, params, timeout: None, caller, client };
+        let called = match &self.own {
+            Some(own) => own.call_by(asking).await,
+            None => self.handle.call_by(asking).await,
+        };
+        called.map_err(|failure| Fault::of_call(&self.name(), failure))
+    }
+
+    pub(super) fn notify(&self, method: &str, params: Option<&Bytes>) {
+        match &self.own {
+            Some(own) => own.notify(method, params),
+            None => self.handle.notify(method, params),
+        }
+    }
+
+    pub(super) fn notices(&self) -> broadcast::Receiver<Arc<Notice>> {
+        match &self.own {
+            Some(own) => own.notices(),
+            None => self.handle.notices(),
+        }
+    }
+}
