@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::direct::{Direct, Ids};
 use crate::process::{self, Running, command};
@@ -25,6 +26,8 @@ const COLUMNS: [Column; 5] = [
     Column { size: MIB, callers: 1 },
     Column { size: 10 * MIB, callers: 1 },
 ];
+/// How long a proxy may take for its last answers.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How often each is started for the time of its first answer.
 const STARTS: usize = 5;
 
@@ -64,17 +67,9 @@ impl Endpoint {
         remote.args([&url, "--allow-http", "--transport", "http-only"]);
         let mut gateway = npm("supergateway");
         gateway.args(["--streamableHttp", &url, "--logLevel", "none"]);
-        let mut adc = npm("mcp-gcloud-adc-proxy");
-        adc.args(["--url", &url]);
-        adc.env("GCE_METADATA_HOST", format!("127.0.0.1:{}", self.port));
         let mut pypi = command(peers.join("venv/bin/mcp-proxy"));
         pypi.args(["--transport", "streamablehttp", "--log-level", "ERROR", &url]);
-        all.extend([
-            (REMOTE, remote),
-            ("supergateway", gateway),
-            ("mcp-gcloud-adc-proxy", adc),
-            ("mcp-proxy (PyPI)", pypi),
-        ]);
+        all.extend([(REMOTE, remote), ("supergateway", gateway), ("mcp-proxy (PyPI)", pypi)]);
         all
     }
 }
@@ -99,7 +94,8 @@ pub async fn measure(
     let mut table = Table { columns: COLUMNS.to_vec(), rows: Vec::new() };
     let (mut first, mut memory, mut spent) = (Vec::new(), None, Vec::new());
     for (name, mut start) in endpoint.proxies(bin, peers) {
-        let measured = one(&mut start, rounds, time).await;
+        let columns = if [COFER, THIN].contains(&name) { &COLUMNS[..] } else { &COLUMNS[..3] };
+        let measured = one(&mut start, columns, rounds, time).await;
         let One { findings, first_answer, peak, cpu } = match measured {
             Ok(one) => one,
             Err(error) => One {
@@ -131,7 +127,12 @@ struct One {
     cpu: Option<f64>,
 }
 
-async fn one(start: &mut Command, rounds: usize, time: Duration) -> io::Result<One> {
+async fn one(
+    start: &mut Command,
+    columns: &[Column],
+    rounds: usize,
+    time: Duration,
+) -> io::Result<One> {
     let mut opened = Vec::new();
     for _ in 0..STARTS {
         let proxy = Direct::open(start, Ids::Own).await?;
@@ -141,11 +142,17 @@ async fn one(start: &mut Command, rounds: usize, time: Duration) -> io::Result<O
     let mut proxy = Direct::open(start, Ids::Own).await?;
     let (mut findings, mut peak, mut cpu) = (Vec::new(), 0, None);
     for column in COLUMNS {
+        if !columns.contains(&column) {
+            findings.push(Finding::Left);
+            continue;
+        }
         let mut samples = Vec::new();
         let mut failed = None;
         for _ in 0..rounds {
             let before = process::cpu_time(proxy.pid())?;
-            match proxy.load(column.size, column.callers, time).await {
+            let load = proxy.load(column.size, column.callers, time);
+            let loaded = timeout(time + PATIENCE, load).await;
+            match loaded.unwrap_or_else(|late| Err(late.into())) {
                 Ok(sample) => {
                     if column.callers == 64 {
                         let spent = process::cpu_time(proxy.pid())? - before;

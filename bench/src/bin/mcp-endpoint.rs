@@ -1,6 +1,5 @@
 //! The smallest Streamable HTTP MCP server: `/mcp` answers each request as JSON, with one tool
-//! that gives its text back. Beside it stands a metadata server like Google's, so that proxies
-//! which want credentials find some. Prints its port.
+//! that gives its text back. Prints its port.
 
 use std::io::{self, Write as _};
 
@@ -8,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::post;
 use axum::{Router, serve};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -37,26 +36,13 @@ struct Arguments<'a> {
 
 const WELCOME: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"mcp-endpoint","version":"0"}}"#;
 const TOOLS: &str = r#"{"tools":[{"name":"echo","description":"Answers its text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}"#;
-/// A token that nobody checks: `{"alg":"none"}` and a far `exp`.
-const TOKEN: &str = "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDAsImVtYWlsIjoiYkB4LmlvIn0.eA";
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     writeln!(io::stdout(), "{}", listener.local_addr()?.port())?;
-    let account = "/computeMetadata/v1/instance/service-accounts/default";
-    let routes = Router::new()
-        .route("/mcp", post(answer))
-        .route("/", google(""))
-        .route("/computeMetadata/v1/instance", google("{}"))
-        .route(&format!("{account}/identity"), google(TOKEN))
-        .route(&format!("{account}/email"), google("b@x.io"))
-        .layer(DefaultBodyLimit::disable());
+    let routes = Router::new().route("/mcp", post(answer)).layer(DefaultBodyLimit::disable());
     serve(listener, routes).await
-}
-
-fn google(body: &'static str) -> MethodRouter {
-    get(move || std::future::ready(([("Metadata-Flavor", "Google")], body)))
 }
 
 async fn answer(body: Bytes) -> Response {

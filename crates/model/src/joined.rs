@@ -69,9 +69,7 @@ fn hash(server: &str, tool: &str) -> String {
     }
     let digest = digest.finalize();
     let bits = digest.iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-    (0..HASH_CHARS)
-        .map(|at| char::from(ALPHABET[(bits >> (59 - 5 * at) & 31) as usize]))
-        .collect()
+    (0..HASH_CHARS).map(|at| char::from(ALPHABET[(bits >> (59 - 5 * at) & 31) as usize])).collect()
 }
 
 #[cfg(test)]

@@ -104,8 +104,9 @@ fn check_tools(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
         }
         for (at, pattern) in patterns.iter().enumerate() {
             if pattern.is_empty() || pattern.len() > MAX_PATTERN {
-                let message =
-                    format!("is not the name of a tool, of 1 to {MAX_PATTERN} bytes, with or without `*`");
+                let message = format!(
+                    "is not the name of a tool, of 1 to {MAX_PATTERN} bytes, with or without `*`"
+                );
                 wrong.say(format!("{field}[{at}]"), message);
             }
         }

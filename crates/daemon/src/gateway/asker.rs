@@ -100,7 +100,10 @@ mod tests {
     #[test]
     fn a_clients_name_is_short_and_clean() {
         assert_eq!(&*client_name(Some(br#"{"name":"a\u001b[2Jb"}"#)), "a[2Jb");
-        assert_eq!(client_name(Some(format!(r#"{{"name":"{}"}}"#, "x".repeat(500)).as_bytes())).len(), 80);
+        assert_eq!(
+            client_name(Some(format!(r#"{{"name":"{}"}}"#, "x".repeat(500)).as_bytes())).len(),
+            80
+        );
         assert_eq!(&*client_name(None), "");
     }
 }

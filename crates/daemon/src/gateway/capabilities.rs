@@ -28,7 +28,8 @@ impl Abilities {
     /// Reads a client's `capabilities`.
     pub(super) fn read(capabilities: &[u8]) -> Self {
         let is_object = |value: Option<&[u8]>| value.is_some_and(|value| value.starts_with(b"{"));
-        let elicitation = member(capabilities, "elicitation").filter(|value| value.starts_with(b"{"));
+        let elicitation =
+            member(capabilities, "elicitation").filter(|value| value.starts_with(b"{"));
         let mode = |mode| elicitation.is_some_and(|modes| member(modes, mode).is_some());
         Self {
             sampling: is_object(member(capabilities, "sampling")),
@@ -43,7 +44,10 @@ impl Abilities {
     pub(super) fn lacks(self, method: &str, params: Option<&[u8]>) -> Option<Fault> {
         let message = match self.missing(method, params)? {
             Need::Unknown => format!("Method not found: {method}"),
-            need => format!("the client that this call is made for cannot be asked {method}: it did not declare {}", need.name()),
+            need => format!(
+                "the client that this call is made for cannot be asked {method}: it did not declare {}",
+                need.name()
+            ),
         };
         Some(Fault::new(METHOD_NOT_FOUND, message))
     }
@@ -54,7 +58,8 @@ impl Abilities {
         let Some(required) = need.capability() else {
             return Some(Fault::no_method(method));
         };
-        let message = format!("the server asks {method}, and the client did not declare {}", need.name());
+        let message =
+            format!("the server asks {method}, and the client did not declare {}", need.name());
         let data = json!({"requiredCapabilities": required});
         Some(Fault::with(MISSING_CAPABILITY, message, Some(data)))
     }
@@ -113,7 +118,9 @@ mod tests {
     #[test]
     fn a_client_is_asked_only_what_it_can_answer() {
         let can = |capabilities: &str, method: &str, params: &str| {
-            Abilities::read(capabilities.as_bytes()).lacks(method, Some(params.as_bytes())).is_none()
+            Abilities::read(capabilities.as_bytes())
+                .lacks(method, Some(params.as_bytes()))
+                .is_none()
         };
         assert!(can(r#"{"sampling":{}}"#, "sampling/createMessage", "{}"));
         assert!(!can("{}", "sampling/createMessage", "{}"));

@@ -124,7 +124,9 @@ impl Catalogue {
     /// Whether a server of this name may have tools that are not known yet.
     pub(super) fn may_know(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         let entries = self.lock();
-        entries.values().any(|entry| entry.is_awaited() && is_meant(entry.handle.spec().name.as_str()))
+        entries
+            .values()
+            .any(|entry| entry.is_awaited() && is_meant(entry.handle.spec().name.as_str()))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Entry>> {
@@ -143,7 +145,8 @@ impl Entry {
     }
 
     fn part(&self) -> Option<Part> {
-        let part = || Part { id: self.handle.id(), spec: self.handle.spec(), lists: self.lists.clone() };
+        let part =
+            || Part { id: self.handle.id(), spec: self.handle.spec(), lists: self.lists.clone() };
         self.is_offered().then(part)
     }
 }

@@ -113,7 +113,11 @@ pub(super) fn complete(method: &str, result: &Bytes) -> Bytes {
         add("ttlMs", r#""ttlMs":0"#);
         add("cacheScope", r#""cacheScope":"private""#);
     }
-    if members.is_empty() { result.clone() } else { with_members(result, members.join(",").as_bytes()) }
+    if members.is_empty() {
+        result.clone()
+    } else {
+        with_members(result, members.join(",").as_bytes())
+    }
 }
 
 #[cfg(test)]
@@ -122,8 +126,13 @@ mod tests {
 
     #[test]
     fn results_of_the_older_era_get_what_the_newer_one_wants() {
-        let check = |method: &str, result: &'static str| complete(method, &Bytes::from_static(result.as_bytes()));
-        assert_eq!(check("tools/call", r#"{"content":[]}"#), r#"{"resultType":"complete","content":[]}"#);
+        let check = |method: &str, result: &'static str| {
+            complete(method, &Bytes::from_static(result.as_bytes()))
+        };
+        assert_eq!(
+            check("tools/call", r#"{"content":[]}"#),
+            r#"{"resultType":"complete","content":[]}"#
+        );
         assert_eq!(
             check("tools/list", r#"{"tools":[],"ttlMs":5}"#),
             r#"{"resultType":"complete","cacheScope":"private","tools":[],"ttlMs":5}"#

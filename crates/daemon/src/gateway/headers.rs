@@ -37,12 +37,7 @@ pub(super) fn check_headers(
     }
 }
 
-fn check_one(
-    headers: &HeaderMap,
-    name: &HeaderName,
-    shown: &str,
-    body: &str,
-) -> Result<(), Fault> {
+fn check_one(headers: &HeaderMap, name: &HeaderName, shown: &str, body: &str) -> Result<(), Fault> {
     let Some(value) = headers.get(name) else {
         return Err(mismatch(format!("the header `{shown}` is missing")));
     };
@@ -82,7 +77,8 @@ pub(super) fn param_headers(headers: &HeaderMap) -> HeaderMap {
 impl Gateway {
     /// Learns from a page of tools which arguments are carried by headers.
     pub(super) fn learn_headers(&self, server: ServerId, page: &[u8], is_first: bool) {
-        let knows = || self.watchers().get(&server).is_some_and(|watcher| !watcher.mirrored.is_empty());
+        let knows =
+            || self.watchers().get(&server).is_some_and(|watcher| !watcher.mirrored.is_empty());
         if memchr::memmem::find(page, ANNOTATION).is_none() && !knows() {
             return;
         }
@@ -146,18 +142,29 @@ mod tests {
         let list = ("mcp-method", "tools/list");
         assert_eq!(code(&[list], "tools/list", "{}"), None);
         assert_eq!(code(&[], "tools/list", "{}"), Some(HEADER_MISMATCH));
-        assert_eq!(code(&[("mcp-method", "TOOLS/LIST")], "tools/list", "{}"), Some(HEADER_MISMATCH));
+        assert_eq!(
+            code(&[("mcp-method", "TOOLS/LIST")], "tools/list", "{}"),
+            Some(HEADER_MISMATCH)
+        );
         let call = ("mcp-method", "tools/call");
         let params = r#"{"name":"世"}"#;
         assert_eq!(code(&[call], "tools/call", params), Some(HEADER_MISMATCH));
         assert_eq!(code(&[call, ("mcp-name", "=?base64?5LiW?=")], "tools/call", params), None);
-        assert_eq!(code(&[call, ("mcp-name", "=?base64?!?=")], "tools/call", params), Some(HEADER_MISMATCH));
+        assert_eq!(
+            code(&[call, ("mcp-name", "=?base64?!?=")], "tools/call", params),
+            Some(HEADER_MISMATCH)
+        );
         let read = ("mcp-method", "resources/read");
-        assert_eq!(code(&[read, ("mcp-name", "x://y")], "resources/read", r#"{"uri":"x://y"}"#), None);
+        assert_eq!(
+            code(&[read, ("mcp-name", "x://y")], "resources/read", r#"{"uri":"x://y"}"#),
+            None
+        );
     }
 
     #[test]
     fn numbers_are_the_same_however_they_are_written() {
-        assert!(is_same("42.0", "42") && is_same("a", "a") && !is_same("a", "A") && !is_same("1", "2"));
+        assert!(
+            is_same("42.0", "42") && is_same("a", "a") && !is_same("a", "A") && !is_same("1", "2")
+        );
     }
 }

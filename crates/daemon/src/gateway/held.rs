@@ -52,8 +52,10 @@ impl HeldCalls {
             requests.join(",")
         );
         let mut calls = self.lock();
-        let oldest = calls.iter().min_by_key(|(_, held)| held.since).map(|(state, _)| state.clone());
-        let dropped = oldest.filter(|_| calls.len() >= MAX_HELD).and_then(|state| calls.remove(&state));
+        let oldest =
+            calls.iter().min_by_key(|(_, held)| held.since).map(|(state, _)| state.clone());
+        let dropped =
+            oldest.filter(|_| calls.len() >= MAX_HELD).and_then(|state| calls.remove(&state));
         calls.insert(state, held);
         drop(calls);
         // Cancels it at its server, outside the lock.
@@ -73,7 +75,9 @@ impl HeldCalls {
             return Ok(None);
         };
         let unknown = || {
-            Fault::bad_params("`requestState` names no call that waits here: it ended, was waited for too long, or was never one")
+            Fault::bad_params(
+                "`requestState` names no call that waits here: it ended, was waited for too long, or was never one",
+            )
         };
         let mut calls = self.lock();
         let held = calls.get(&state).ok_or_else(unknown)?;
@@ -84,7 +88,11 @@ impl HeldCalls {
     }
 
     pub(super) fn sweep(&self) {
-        let stale: Vec<Held> = self.lock().extract_if(|_, held| held.since.elapsed() > KEPT).map(|(_, held)| held).collect();
+        let stale: Vec<Held> = self
+            .lock()
+            .extract_if(|_, held| held.since.elapsed() > KEPT)
+            .map(|(_, held)| held)
+            .collect();
         drop(stale);
     }
 

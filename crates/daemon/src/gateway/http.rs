@@ -212,9 +212,7 @@ pub(super) fn respond(id: &Bytes, answer: Answer, accepts: Accepts) -> Response 
         return events_response(Body::from(event));
     }
     let (status, body) = match answer {
-        Ok(result) => {
-            (StatusCode::OK, json_around(rpc::response_head(id, "result"), result, b"}"))
-        }
+        Ok(result) => (StatusCode::OK, json_around(rpc::response_head(id, "result"), result, b"}")),
         Err(fault) => {
             let status = fault.http_status().unwrap_or(StatusCode::OK);
             let head = rpc::response_head(id, "error");
@@ -260,7 +258,8 @@ mod tests {
 
     #[test]
     fn what_is_not_json_and_what_is_not_rpc_have_codes_of_their_own() {
-        let code = |body: &'static str| unreadable(&Bytes::from_static(body.as_bytes()), "x").fault.code();
+        let code =
+            |body: &'static str| unreadable(&Bytes::from_static(body.as_bytes()), "x").fault.code();
         assert_eq!(code("{"), PARSE_ERROR);
         assert_eq!(code("{}"), INVALID_REQUEST);
         assert_eq!(code("5"), INVALID_REQUEST);

@@ -97,7 +97,8 @@ impl Joined {
         let scheme = scheme(uri);
         let listed = self.templates.iter().map(|(template, server)| (template, server));
         let mut owners: Vec<ServerId> = Vec::new();
-        let mut of_scheme: Vec<(&String, &ServerId)> = self.resources.iter().chain(listed).collect();
+        let mut of_scheme: Vec<(&String, &ServerId)> =
+            self.resources.iter().chain(listed).collect();
         of_scheme.sort_unstable();
         for (known, server) in of_scheme {
             if self::scheme(known) == scheme && !owners.contains(server) {
@@ -206,8 +207,8 @@ fn fits(template: &str, uri: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::lists::read_items;
+    use super::*;
     use cofer_model::parse_registration;
     use serde_json::value::RawValue;
     use serde_json::{Value, json};
@@ -228,7 +229,9 @@ mod tests {
     fn names(joined: &Joined, kind: ListKind) -> Vec<String> {
         let result: Value = serde_json::from_slice(joined.result(kind)).unwrap();
         let items = result[kind.key()].as_array().unwrap().clone();
-        let name = |item: &Value| item.get("name").or(item.get("uri")).unwrap().as_str().unwrap().to_owned();
+        let name = |item: &Value| {
+            item.get("name").or(item.get("uri")).unwrap().as_str().unwrap().to_owned()
+        };
         items.iter().map(name).collect()
     }
 
@@ -246,16 +249,20 @@ mod tests {
         assert_eq!((route.server, &route.tool), (b_id, &RoutedTool::Own("read".to_owned())));
         assert_eq!(joined.prompt("a__write"), Some(&(a_id, "write".to_owned())));
         assert_eq!(joined.tool("b__write"), None);
-        assert!(joined.result(ListKind::Tools).starts_with(br#"{"tools":[{"name":"a__read","n":1.5},"#));
+        assert!(
+            joined.result(ListKind::Tools).starts_with(br#"{"tools":[{"name":"a__read","n":1.5},"#)
+        );
     }
 
     #[test]
     fn resources_are_found_by_who_listed_them_and_the_first_server_wins() {
         let notes: &[Value] = &[json!({"uri": "note://1"}), json!({"uri": "note://2"})];
         let files: &[Value] = &[json!({"uri": "note://2"}), json!({"uri": "file:///x"})];
-        let template: &[Value] = &[json!({"uriTemplate": "db://{table}/rows/{id}", "name": "rows"})];
+        let template: &[Value] =
+            &[json!({"uriTemplate": "db://{table}/rows/{id}", "name": "rows"})];
         let a = part("a", json!({}), &[(ListKind::Resources, notes)]);
-        let b = part("b", json!({}), &[(ListKind::Resources, files), (ListKind::Templates, template)]);
+        let b =
+            part("b", json!({}), &[(ListKind::Resources, files), (ListKind::Templates, template)]);
         let (a_id, b_id) = (a.id, b.id);
         let joined = Joined::build(&[a, b]);
         assert_eq!(names(&joined, ListKind::Resources), ["note://1", "note://2", "file:///x"]);
@@ -270,7 +277,8 @@ mod tests {
     fn resources_are_tools_where_the_registration_says_so() {
         // covers: GTW-4, MGR-52
         let resources: &[Value] = &[json!({"uri": "note://1", "name": "todo"})];
-        let with = part("n", json!({"include_resources": true}), &[(ListKind::Resources, resources)]);
+        let with =
+            part("n", json!({"include_resources": true}), &[(ListKind::Resources, resources)]);
         let joined = Joined::build(&[with]);
         assert_eq!(names(&joined, ListKind::Tools), ["n__resource_todo"]);
         let RoutedTool::Resource(tool) = &joined.tool("n__resource_todo").unwrap().tool else {

@@ -42,7 +42,8 @@ pub(super) async fn post(
     match incoming {
         Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
             let opened = initialize(gateway, &entrance, params).await;
-            opened.map(|(answer, session)| respond_opened(&id, answer, session, entrance.accepts))
+            opened
+                .map(|(answer, session)| respond_opened(&id, answer, session, entrance.accepts))
                 .map_err(|refusal| refusal.to(&id))
         }
         Incoming::One(message) => {
@@ -156,7 +157,9 @@ async fn open(
     {
         let upstream = open_own(gateway, handle, initialize.clone()).await?;
         // What it says of itself is said in the client's own era, or is said by us.
-        let answer = upstream.answer().and_then(|answer| Some((answer, text_member(answer, "protocolVersion")?)));
+        let answer = upstream
+            .answer()
+            .and_then(|answer| Some((answer, text_member(answer, "protocolVersion")?)));
         if let Some((answer, spoken)) = answer {
             version = negotiate(&spoken);
             result = Some(answer.clone());
@@ -312,7 +315,8 @@ async fn request(
 async fn beside(session: &Session, related: Related) {
     match related {
         Related::Asked(inquiry) if !session.listens() => {
-            let fault = Fault::new(rpc::INTERNAL, "the client listens to no stream, and cannot be asked");
+            let fault =
+                Fault::new(rpc::INTERNAL, "the client listens to no stream, and cannot be asked");
             inquiry.refuse(&fault).await;
         }
         related => {
@@ -375,7 +379,8 @@ async fn message(session: &Session, related: Related) -> Option<(Bytes, bool)> {
         }
         Related::Told { method, params } => {
             let level = super::level::Level::of_message(params.as_ref());
-            let is_heard = method != "notifications/message" || hears(session, session.level(), level);
+            let is_heard =
+                method != "notifications/message" || hears(session, session.level(), level);
             is_heard.then(|| (rpc::notification(&method, params.as_deref()), true))
         }
         Related::Asked(inquiry) => Some((session.ask(inquiry).await?, false)),

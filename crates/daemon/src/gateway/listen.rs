@@ -66,7 +66,11 @@ impl Listeners {
                 Some(id) => listener.door.is_server(id),
                 None => listener.door.is_all(),
             };
-            if is_meant && CHANGES.iter().any(|(of, _)| of.changed() == kind.changed() && listener.changes.contains(of)) {
+            if is_meant
+                && CHANGES
+                    .iter()
+                    .any(|(of, _)| of.changed() == kind.changed() && listener.changes.contains(of))
+            {
                 listener.tell(kind.changed(), "");
             }
         }
@@ -147,7 +151,10 @@ pub(super) async fn open(
     let events = Arc::new(EventStream::new(0));
     let door = entrance.door.clone();
     let listener = Listener { door, changes, id: request.id.clone(), events: Arc::clone(&events) };
-    listener.tell("notifications/subscriptions/acknowledged", &format!(r#","notifications":{honoured}"#));
+    listener.tell(
+        "notifications/subscriptions/acknowledged",
+        &format!(r#","notifications":{honoured}"#),
+    );
     gateway.0.listeners.lock().insert(client, listener);
     Ok(events.read(None, false).plain(listening).into_response(CancellationToken::new()))
 }

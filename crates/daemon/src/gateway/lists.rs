@@ -128,7 +128,14 @@ mod tests {
 
     #[test]
     fn items_that_cannot_be_asked_for_are_left_out() {
-        let items = [r#"{"name":"a","n":1.0}"#, "5", "{}", r#"{"name":7}"#, r#"{"name":"a"}"#, r#"{"name":"b"}"#];
+        let items = [
+            r#"{"name":"a","n":1.0}"#,
+            "5",
+            "{}",
+            r#"{"name":7}"#,
+            r#"{"name":"a"}"#,
+            r#"{"name":"b"}"#,
+        ];
         let items = items.map(|item| RawValue::from_string(item.to_owned()).unwrap()).to_vec();
         let listed = read_items(ListKind::Tools, items);
         assert_eq!(listed.iter().map(|item| &*item.key).collect::<Vec<_>>(), ["a", "b"]);

@@ -18,13 +18,15 @@ use super::door::Door;
 use super::drive::{Drive, Step};
 use super::headers::{check_headers, param_headers};
 use super::held::{Held, subject};
-use super::http::{Accepts, Entrance, Refusal, VERSION, accepted, check_id, event, header, respond};
+use super::http::{
+    Accepts, Entrance, Refusal, VERSION, accepted, check_id, event, header, respond,
+};
 use super::level::Level;
 use super::listen;
 use super::open::{WITH_SESSIONS, discovered, supported};
 use super::rpc::{
-    self, Answer, Fault, HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION,
-    replace,
+    self, Answer, Fault, HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY,
+    UNSUPPORTED_VERSION, replace,
 };
 use super::running::{Inquiry, Related, Running};
 use super::serve::work;
@@ -127,7 +129,10 @@ async fn serve(
 fn check(gateway: &Gateway, entrance: &Entrance, request: &Request) -> Result<Stateless, Fault> {
     let bad = |fault: Fault| fault.status(StatusCode::BAD_REQUEST);
     let Some(named) = entrance.header(&VERSION) else {
-        return Err(bad(Fault::new(HEADER_MISMATCH, "the header `MCP-Protocol-Version` is missing")));
+        return Err(bad(Fault::new(
+            HEADER_MISMATCH,
+            "the header `MCP-Protocol-Version` is missing",
+        )));
     };
     let meta = request.params.as_ref().and_then(|params| member(params, "_meta"));
     let meta = meta.filter(|meta| meta.starts_with(b"{")).unwrap_or(b"{}");

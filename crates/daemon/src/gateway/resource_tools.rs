@@ -150,14 +150,16 @@ pub(super) fn read_params(uri: &str, params: &[u8]) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::lists::read_items;
+    use super::*;
 
     fn lists(tools: &[Value], resources: &[Value], templates: &[Value]) -> Lists {
         let mut lists = Lists::default();
-        for (kind, items) in
-            [(ListKind::Tools, tools), (ListKind::Resources, resources), (ListKind::Templates, templates)]
-        {
+        for (kind, items) in [
+            (ListKind::Tools, tools),
+            (ListKind::Resources, resources),
+            (ListKind::Templates, templates),
+        ] {
             let raw = |item: &Value| RawValue::from_string(item.to_string()).unwrap();
             lists.set(kind, read_items(kind, items.iter().map(raw).collect()));
         }
@@ -189,7 +191,8 @@ mod tests {
             r#"{"content":[{"type":"resource","resource":{"uri":"x://1","text":"\ud800","n":1.0}}]}"#
         );
         assert!(as_tool_result(&Bytes::from_static(b"{}")).is_err());
-        let params = br#"{"name":"read_resource","arguments":{"uri":"x"},"_meta":{"progressToken":1}}"#;
+        let params =
+            br#"{"name":"read_resource","arguments":{"uri":"x"},"_meta":{"progressToken":1}}"#;
         assert_eq!(read_params("x", params), r#"{"uri":"x","_meta":{"progressToken":1}}"#);
     }
 }

@@ -91,7 +91,8 @@ impl Fault {
             CallFailure::Call(error) => error,
             CallFailure::NotConnected { status } => return Self::not_connected(name, status),
             CallFailure::NoMcp => {
-                let message = format!("server “{name}” runs, and speaks no MCP where it was looked for");
+                let message =
+                    format!("server “{name}” runs, and speaks no MCP where it was looked for");
                 return Self::ours(ErrorKind::NotConnected, message, None);
             }
         };
@@ -111,14 +112,18 @@ impl Fault {
             CallError::RequestTooLarge { .. } | CallError::AnswerTooLarge { .. } => {
                 (ErrorKind::TooLarge, None)
             }
-            CallError::Disconnected => (ErrorKind::NotConnected, Some("try again: it is restarted where its registration says so")),
+            CallError::Disconnected => (
+                ErrorKind::NotConnected,
+                Some("try again: it is restarted where its registration says so"),
+            ),
         };
         Self::ours(kind, format!("server “{name}”: {error}"), hint)
     }
 
     /// The server is not running.
     pub(super) fn not_connected(name: &str, status: Status) -> Self {
-        let hint = format!("`cofer server show {name}` tells why, `cofer server enable {name}` starts it");
+        let hint =
+            format!("`cofer server show {name}` tells why, `cofer server enable {name}` starts it");
         let message = format!("server “{name}” is not running ({status})");
         Self::ours(ErrorKind::NotConnected, message, Some(&hint))
     }
@@ -244,7 +249,15 @@ mod tests {
 
     #[test]
     fn strings_and_numbers_are_ids() {
-        for (id, expected) in [("1", true), ("-1", true), ("\"x\"", true), ("{}", false), ("[1]", false), ("true", false), ("", false)] {
+        for (id, expected) in [
+            ("1", true),
+            ("-1", true),
+            ("\"x\"", true),
+            ("{}", false),
+            ("[1]", false),
+            ("true", false),
+            ("", false),
+        ] {
             assert_eq!(is_id(id.as_bytes()), expected, "{id}");
         }
     }

@@ -129,9 +129,9 @@ impl Running {
         let (sender, answer) = oneshot::channel();
         let way_back = WayBack::Ourselves(sender);
         self.put(Related::Asked(Inquiry { origin: None, method, params, way_back }));
-        answer.await.unwrap_or_else(|_| {
-            Err(RpcError::new(INTERNAL, "the client could not be asked"))
-        })
+        answer
+            .await
+            .unwrap_or_else(|_| Err(RpcError::new(INTERNAL, "the client could not be asked")))
     }
 
     fn put(&self, related: Related) {

@@ -108,7 +108,8 @@ pub(super) async fn open_own(
     match handle.open_private(initialize).await {
         Ok(server) => Ok(Upstream::own(handle.clone(), server)),
         Err(failure) => {
-            let message = format!("server “{name}” did not start for this session: {}", failure.message);
+            let message =
+                format!("server “{name}” did not start for this session: {}", failure.message);
             Err(Fault::ours(ErrorKind::NotConnected, message, Some(&failure.hint)))
         }
     }

@@ -8,6 +8,7 @@ use cofer_supervisor::ServerHandle;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use super::Gateway;
 use super::asker::Asker;
 use super::forward::{complete, forward};
 use super::joined::RoutedTool;
@@ -15,7 +16,6 @@ use super::lists::ListKind;
 use super::rpc::{Answer, Fault, INVALID_PARAMS, RESOURCE_NOT_FOUND, replace, text_member};
 use super::serve::upstream;
 use super::serve_one::{read_as_tool, wanted_level, watch_resource};
-use super::Gateway;
 
 pub(super) async fn serve(
     gateway: &Gateway,
@@ -54,7 +54,9 @@ async fn call_tool(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer {
     let name = name_in(params)?;
     gateway.want_catalogue();
     let mut joined = gateway.catalogue().now();
-    if joined.tool(&name).is_none() && gateway.catalogue().may_know(|server| leads_to(&name, server)) {
+    if joined.tool(&name).is_none()
+        && gateway.catalogue().may_know(|server| leads_to(&name, server))
+    {
         joined = gateway.catalogue().complete().await;
     }
     let Some(route) = joined.tool(&name) else {
@@ -140,7 +142,8 @@ async fn complete_argument(gateway: &Gateway, asker: &Asker, params: &Bytes) -> 
         }
         Some("ref/resource") => {
             let uri = text_member(reference, "uri").ok_or_else(unknown)?;
-            let owner = joined.template(&uri).or_else(|| joined.resource_owners(&uri).first().copied());
+            let owner =
+                joined.template(&uri).or_else(|| joined.resource_owners(&uri).first().copied());
             (owner.ok_or_else(unknown)?, params.clone())
         }
         _ => return Err(unknown()),

@@ -7,6 +7,7 @@ use cofer_model::ServerSpec;
 use cofer_supervisor::ServerHandle;
 use serde_json::value::RawValue;
 
+use super::Gateway;
 use super::asker::{Asker, AskerEra};
 use super::forward::{complete, forward};
 use super::level::Level;
@@ -15,7 +16,6 @@ use super::resource_tools::{self, ResourceTool, resource_tools};
 use super::rpc::{Answer, Fault, replace, text_member};
 use super::serve::upstream;
 use super::upstream::Upstream;
-use super::Gateway;
 
 pub(super) async fn serve(
     gateway: &Gateway,

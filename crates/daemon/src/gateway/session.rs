@@ -225,7 +225,8 @@ impl Session {
         let found = state.inquiries.iter().find(|(_, inquiry)| inquiry.origin == Some(origin));
         let id = *found?.0;
         state.inquiries.remove(&id);
-        let params = format!(r#"{{"requestId":{id},"reason":"the server takes its question back"}}"#);
+        let params =
+            format!(r#"{{"requestId":{id},"reason":"the server takes its question back"}}"#);
         Some(rpc::notification("notifications/cancelled", Some(params.as_bytes())))
     }
 

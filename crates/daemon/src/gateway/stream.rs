@@ -205,7 +205,8 @@ impl Reader {
 
     async fn pieces(&mut self) -> Option<impl Iterator<Item = Bytes> + use<>> {
         if std::mem::take(&mut self.prime) {
-            let id = format!("id: {}-{}\nretry: {RETRY_MS}\ndata:\n\n", self.stream.id, self.next - 1);
+            let id =
+                format!("id: {}-{}\nretry: {RETRY_MS}\ndata:\n\n", self.stream.id, self.next - 1);
             return Some(one(id.into()));
         }
         loop {
@@ -315,7 +316,10 @@ mod tests {
             push(&stream, text);
         }
         let seen = texts(&mut reader, 3).await;
-        assert_eq!(seen, ["id: 7-0\nretry: 1000\ndata:\n\n", "id: 7-1\ndata: 1\n\n", "id: 7-2\ndata: 2\n\n"]);
+        assert_eq!(
+            seen,
+            ["id: 7-0\nretry: 1000\ndata:\n\n", "id: 7-1\ndata: 1\n\n", "id: 7-2\ndata: 2\n\n"]
+        );
         drop(reader);
         push(&stream, "4");
         stream.finish();

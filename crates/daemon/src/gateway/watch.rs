@@ -131,7 +131,9 @@ impl Watcher {
             return Ok(Bytes::from_static(b"{}"));
         }
         let answer = match era {
-            Era::Initialize => upstream.call("resources/subscribe", uri_params(uri), None, None).await?,
+            Era::Initialize => {
+                upstream.call("resources/subscribe", uri_params(uri), None, None).await?
+            }
             Era::Discover => Bytes::from_static(b"{}"),
         };
         self.lock().watched.entry(uri.to_owned()).or_default().insert(client);
@@ -148,7 +150,9 @@ impl Watcher {
         self.relisten.notify_one();
         let upstream = Upstream::shared(self.handle.clone());
         match upstream.ready().await? {
-            Era::Initialize => upstream.call("resources/unsubscribe", uri_params(uri), None, None).await,
+            Era::Initialize => {
+                upstream.call("resources/unsubscribe", uri_params(uri), None, None).await
+            }
             Era::Discover => Ok(Bytes::from_static(b"{}")),
         }
     }
