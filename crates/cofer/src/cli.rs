@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{completions, connect, env, init, mcp, proxy, serve, server};
+use crate::commands::{client, completions, connect, env, init, mcp, proxy, serve, server};
 
 /// Runs, guards, joins and shows MCP servers.
 #[derive(Debug, Parser)]
@@ -44,6 +44,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
     Connect(connect::ConnectArgs),
+    /// Put Cofer into MCP clients
+    #[command(subcommand)]
+    Client(client::ClientCommand),
     Proxy(proxy::ProxyArgs),
     Init(init::InitArgs),
     /// Look at what agents did in environments, and take it over

@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod config;
 mod failure;
+mod mcp_clients;
 mod output;
 
 use std::process::ExitCode;

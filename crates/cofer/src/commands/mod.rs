@@ -1,5 +1,6 @@
 //! One file per command: its flags, and what it does.
 
+pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod connect;
 mod console;
@@ -46,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Env(command) => env::run(command, global.json),
         Command::Proxy(args) => proxy::run(args, &global),
         Command::Connect(args) => connect::run(args, &global),
+        Command::Client(command) => client::run(command, &global),
         Command::Server(command) => {
             let mut context = Context::new(&global)?;
             block_on(server::run(command, &mut context))

@@ -23,6 +23,7 @@ use super::pump::Remote;
 use super::raw::{Kind, Raw};
 use super::session::Sessions;
 use super::tools::MirroredArguments;
+use crate::members::member;
 
 /// How many requests are with the server at a time; each may hold a connection.
 const MAX_AT_ONCE: usize = 256;
@@ -149,7 +150,9 @@ impl Wire {
             }));
         }
         if let Ok(raw) = Raw::read(body.clone())
-            && matches!(&raw.kind, Kind::Response { error: Some(error), .. } if error.starts_with(b"{"))
+            && is_rpc_error(&raw)
+            // Whoever is not let in has to know that first; the server's words go with it.
+            && !matches!(status.as_u16(), 401 | 403)
         {
             return Ok(Verdict::Told(raw));
         }
@@ -217,6 +220,15 @@ impl Wire {
             before.abort();
         }
     }
+}
+
+/// Whether it is the protocol's own error: other APIs, too, call theirs `error`.
+fn is_rpc_error(raw: &Raw) -> bool {
+    let Kind::Response { error: Some(error), .. } = &raw.kind else {
+        return false;
+    };
+    let code = member(error, "code").and_then(|code| serde_json::from_slice(code).ok());
+    code.is_some_and(|code: serde_json::Number| code.is_i64())
 }
 
 pub(super) fn session_lost() -> Failure {

@@ -319,3 +319,28 @@ async fn a_secret_that_a_server_repeats_is_not_repeated_by_us() {
     let error = client.ask(1, "tools/call", json!({})).await;
     assert_eq!(error["error"]["data"]["body"], "no such key: ********");
 }
+
+#[tokio::test]
+async fn an_error_of_another_api_is_none_of_the_protocol() {
+    let server = Server::start(|seen| {
+        let id = &seen.json()["id"];
+        match id.as_u64() {
+            Some(1) => crate::server::json(404, json!({"error": {"kind": "not_found"}})),
+            Some(2) => crate::server::json(
+                401,
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "no key"}}),
+            ),
+            _ => crate::server::json(
+                400,
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "bad"}}),
+            ),
+        }
+    })
+    .await;
+    let mut client = Client::start(remote(&server.url()));
+    check(&client.ask(1, "tools/call", json!({})).await, "http", Some(404));
+    let refused = client.ask(2, "tools/call", json!({})).await;
+    check(&refused, "auth", Some(401));
+    assert!(refused["error"]["data"]["body"].to_string().contains("no key"), "{refused}");
+    assert_eq!(client.ask(3, "tools/call", json!({})).await["error"]["code"], -32602);
+}
