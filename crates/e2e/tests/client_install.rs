@@ -170,7 +170,7 @@ async fn nothing_is_written_without_leave_nor_into_what_cannot_be_read() {
     let path = home.write(".cursor/mcp.json", broken);
     let refused = home.cli(&["install", "cursor", "--yes"]).await;
     assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("line 1, column 20"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("line 1, column 19"), "{}", refused.stderr);
     assert_eq!(read(&path), broken);
     let unknown = home.cli(&["install", "emacs", "--yes"]).await;
     assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);

@@ -186,7 +186,9 @@ struct Ends<'a>(&'a str);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        processes_with(self.0).into_iter().for_each(|pid| signal(pid, Signal::TERM));
+        for pid in processes_with(self.0) {
+            signal(pid, Signal::TERM);
+        }
     }
 }
 

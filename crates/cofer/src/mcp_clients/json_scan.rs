@@ -110,8 +110,8 @@ impl Scan<'_> {
             let rest = &rest[blanks..];
             if rest.starts_with("//") {
                 self.at += rest.find('\n').unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
-                let end = rest[2..].find("*/");
+            } else if let Some(inside) = rest.strip_prefix("/*") {
+                let end = inside.find("*/");
                 let end = end.ok_or_else(|| self.wrong("a comment is not closed"))?;
                 self.at += end + 4;
             } else {
@@ -144,7 +144,7 @@ impl Scan<'_> {
         let start = self.at;
         let name = self.string()?;
         let name = serde_json::from_str(&self.text[name])
-            .map_err(|_| ScanError { ..self.wrong("a name is not a JSON string") })?;
+            .map_err(|_| self.wrong("a name is not a JSON string"))?;
         self.trivia()?;
         if self.peek() != Some(b':') {
             return Err(self.wrong("a colon was expected"));
@@ -169,9 +169,9 @@ impl Scan<'_> {
         }
         let start = self.at;
         match self.peek() {
-            Some(b'{') => drop(self.object(depth)?),
+            Some(b'{') => self.object(depth).map(drop)?,
             Some(b'[') => self.array(depth)?,
-            Some(b'"') => drop(self.string()?),
+            Some(b'"') => return self.string(),
             _ => self.scalar()?,
         }
         Ok(start..self.at)

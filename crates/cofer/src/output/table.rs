@@ -120,7 +120,11 @@ fn running_facts(server: &ServerView) -> Vec<(&'static str, String)> {
 
 /// What was asked for; what stands at its default is left to `--json`.
 fn configured_facts(server: &ServerView) -> Vec<(&'static str, String)> {
-    let what = if server.kind == Kind::Container { "Image" } else { "Command" };
+    let what = match server.kind {
+        Kind::Container => "Image",
+        Kind::Process => "Command",
+        Kind::Remote => "URL",
+    };
     let mut facts = vec![(what, what_runs(server))];
     facts.extend(container::configured_facts(server));
     if let Some(cwd) = &server.cwd {
@@ -136,6 +140,17 @@ fn configured_facts(server: &ServerView) -> Vec<(&'static str, String)> {
             .map(|(key, value)| format!("{}={}", text::line(key), text::line(value)))
             .collect();
         facts.push(("Environment", pairs.join("\n")));
+    }
+    if !server.headers.is_empty() {
+        let pairs: Vec<String> = server
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{}: {}", text::line(name), text::line(value)))
+            .collect();
+        facts.push(("Headers", pairs.join("\n")));
+    }
+    if let Some(auth) = server.auth.and_then(|auth| serde_json::to_value(auth).ok()) {
+        facts.push(("Signed with", auth.as_str().unwrap_or_default().to_owned()));
     }
     let policy = serde_json::to_value(server.restart_policy).unwrap_or_default();
     facts.push(("Restart", policy.as_str().unwrap_or_default().to_owned()));

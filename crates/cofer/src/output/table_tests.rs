@@ -85,6 +85,19 @@ fn plain(text: &str) -> String {
 }
 
 #[test]
+fn a_remote_server_tells_its_address_and_its_headers() {
+    let mut server = a_server("docs");
+    server.kind = Kind::Remote;
+    server.command = None;
+    server.args = Vec::new();
+    server.url = Some("https://docs.example.com/mcp".to_owned());
+    server.headers = [("X-Key".to_owned(), cofer_model::MASK.to_owned())].into();
+    let shown = super::server(&server);
+    assert!(shown.contains("https://docs.example.com/mcp"), "{shown}");
+    assert!(shown.contains("URL") && shown.contains("X-Key: ********"), "{shown}");
+}
+
+#[test]
 fn servers_stand_in_a_table() {
     let list = [a_server("filesystem"), a_failed_server("日本語\u{1b}[2J")];
     insta::assert_snapshot!(plain(&servers(&list, None)), @r"

@@ -132,11 +132,12 @@ pub(super) fn report(
         return Ok(out.print_json(&told.to_string())?);
     }
     let [same, written] = words;
-    Ok(match outcome {
+    match outcome {
         Outcome::Same => out.print(same)?,
         Outcome::Shown => say("Nothing was written."),
         Outcome::Written => out.print(written)?,
-    })
+    }
+    Ok(())
 }
 
 /// Whether others than its owner can read a file.
