@@ -2,13 +2,14 @@
 //! its own, talks to it over HTTP and its command line, and looks at the process table.
 //!
 //! The other side of the tests is `wayward` (`src/bin/wayward`), the MCP server that misbehaves
-//! on order. Tests wait for conditions, never for time to pass.
+//! on order, and `exemplary`, the one that does everything right. Tests wait for conditions, never for time to pass.
 
 mod builder;
 mod client;
 mod containers;
 mod daemon;
 mod events;
+mod gateway;
 mod http;
 mod order;
 mod peer;
@@ -26,6 +27,7 @@ pub use containers::{
 };
 pub use daemon::{Daemon, pid_of};
 pub use events::{Event, Events};
+pub use gateway::{Exchange, GatewayClient, Messages, stateless};
 pub use http::{Answer, tool_params};
 pub use order::OrderLog;
 pub use peer::Peer;
@@ -33,7 +35,9 @@ pub use process::{
     alive, command_line, is_session_leader, kill, mentions, parent, pids_in, processes_with,
     signal, wait_gone,
 };
-pub use programs::{Ended, cofer, follow, run, wayward, wayward_path};
+pub use programs::{
+    Ended, cofer, exemplary, follow, run, tests_folder, wayward, wayward_path,
+};
 pub use registry::Registry;
 pub use upstream::{Asked, Upstream};
 pub use wait::{DEADLINE, eventually, within};

@@ -22,6 +22,20 @@ pub fn wayward_path() -> PathBuf {
     beside_the_test("wayward")
 }
 
+/// The registration of an `exemplary` of this era, which takes several requests at once.
+pub fn exemplary(name: &str, era: &str) -> Value {
+    let command = beside_the_test("exemplary");
+    json!({"name": name, "command": command, "args": ["--era", era], "max_in_flight": 8})
+}
+
+/// A folder that `scripts/setup-tests` fills.
+pub fn tests_folder(variable: &str) -> PathBuf {
+    let path = std::env::var_os(variable).unwrap_or_else(|| {
+        panic!("{variable} is not set: run this under scripts/test, which installs what it needs")
+    });
+    PathBuf::from(path)
+}
+
 /// A test runs from `target/debug/deps`, programs are one folder up.
 fn beside_the_test(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");

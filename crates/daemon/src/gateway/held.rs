@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::member;
+use cofer_model::ServerId;
 use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -21,6 +22,9 @@ use super::running::Inquiry;
 const MAX_HELD: usize = 64;
 /// How long a call is held for its client to come back.
 const KEPT: Duration = Duration::from_secs(10 * 60);
+/// After this time a held call makes way for others at the same server: while it is there, it
+/// takes one of the server's places, and nobody else there can be asked anything.
+const UNDISTURBED: Duration = Duration::from_secs(120);
 /// How the state of a held call begins, so that it is not taken for a server's.
 const PREFIX: &str = "cofer-held-";
 
@@ -85,6 +89,21 @@ impl HeldCalls {
             return Err(unknown());
         }
         Ok(calls.remove(&state))
+    }
+
+    /// Somebody else comes to the server.
+    pub(super) fn make_way(&self, server: ServerId) {
+        let mut calls = self.lock();
+        if calls.is_empty() {
+            return;
+        }
+        let in_the_way = |held: &Held| {
+            held.drive.running().server.get() == Some(&server) && held.since.elapsed() > UNDISTURBED
+        };
+        let gone: Vec<Held> =
+            calls.extract_if(|_, held| in_the_way(held)).map(|(_, held)| held).collect();
+        drop(calls);
+        drop(gone);
     }
 
     pub(super) fn sweep(&self) {

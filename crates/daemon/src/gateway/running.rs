@@ -2,10 +2,11 @@
 //! until whoever drives the request takes it.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use cofer_mcp::{Caller, ClientId, Question, RpcError};
+use cofer_model::ServerId;
 use tokio::sync::{Notify, oneshot};
 
 use super::rpc::{Fault, INTERNAL};
@@ -71,6 +72,8 @@ impl Inquiry {
 #[derive(Debug)]
 pub(super) struct Running {
     client: ClientId,
+    /// The server that works on it, once that is known.
+    pub(super) server: OnceLock<ServerId>,
     state: Mutex<State>,
     woken: Notify,
 }
@@ -83,7 +86,8 @@ struct State {
 
 impl Running {
     pub(super) fn new(client: ClientId) -> Self {
-        Self { client, state: Mutex::default(), woken: Notify::new() }
+        let server = OnceLock::new();
+        Self { client, server, state: Mutex::default(), woken: Notify::new() }
     }
 
     /// What was said longest ago and not taken yet.

@@ -63,6 +63,9 @@ pub(super) async fn upstream(
     asker: &Asker,
     handle: &ServerHandle,
 ) -> Result<Upstream, Fault> {
+    gateway.0.held.make_way(handle.id());
+    // Set once: a request goes to one server, or to several in turn of which the first counts.
+    asker.running.server.set(handle.id()).unwrap_or_default();
     match &asker.era {
         AskerEra::Session(session) if handle.spec().sharing == Sharing::PerSession => {
             own_upstream(gateway, session, handle).await
