@@ -63,7 +63,9 @@ impl<'a> GatewayClient<'a> {
     /// A request of this session.
     pub fn http(&self, method: Method) -> RequestBuilder {
         let request = self.daemon.raw(method, &self.path).bearer_auth(self.daemon.token());
-        request.header("mcp-session-id", &self.session).header("mcp-protocol-version", &self.version)
+        request
+            .header("mcp-session-id", &self.session)
+            .header("mcp-protocol-version", &self.version)
     }
 
     /// Sends a body as it is.
@@ -100,8 +102,7 @@ impl<'a> GatewayClient<'a> {
 
     /// Calls a tool; the text of its first block.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> String {
-        let result =
-            self.result("tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let result = self.result("tools/call", json!({"name": tool, "arguments": arguments})).await;
         let text = result["content"][0]["text"].as_str();
         text.unwrap_or_else(|| panic!("no text in {result}")).to_owned()
     }
@@ -269,7 +270,9 @@ impl Messages {
     /// later can be asked for again.
     pub async fn primed(&mut self) {
         while self.last_event.is_none() {
-            if let Some(message) = within("an event comes", self.read_frame()).await.expect("the stream goes on") {
+            if let Some(message) =
+                within("an event comes", self.read_frame()).await.expect("the stream goes on")
+            {
                 self.passed.push(message);
             }
         }

@@ -21,12 +21,17 @@ async fn a_client_opens_a_session_uses_it_and_ends_it() {
     assert_eq!(opened["serverInfo"]["name"], "exemplary");
     assert_eq!(opened["capabilities"]["resources"]["subscribe"], true);
     assert_eq!(client.session.len(), 32);
-    assert_eq!(client.call("test_simple_text", json!({})).await, "This is a simple text response for testing.");
+    assert_eq!(
+        client.call("test_simple_text", json!({})).await,
+        "This is a simple text response for testing."
+    );
     assert!(client.names("tools", "name").await.contains(&"test_sampling".to_owned()));
     assert_eq!(client.result("ping", json!({})).await, json!({}));
     let old = client.http(Method::POST);
     client.end().await;
-    let gone = old.header("content-type", "application/json").body(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let gone = old
+        .header("content-type", "application/json")
+        .body(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     assert_eq!(gone.send().await.unwrap().status(), StatusCode::NOT_FOUND);
 }
 
@@ -51,7 +56,11 @@ async fn what_is_wrong_with_a_request_is_said_in_both_languages() {
     let client = GatewayClient::open(&daemon, "/mcp/x", json!({})).await;
     let ping = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
     let plain = |path: &str| {
-        daemon.raw(Method::POST, path).bearer_auth(daemon.token()).body(ping).header("content-type", "application/json")
+        daemon
+            .raw(Method::POST, path)
+            .bearer_auth(daemon.token())
+            .body(ping)
+            .header("content-type", "application/json")
     };
     let cases = [
         ("no token", daemon.raw(Method::POST, "/mcp/x").body(ping), 401, -32600),
@@ -60,10 +69,22 @@ async fn what_is_wrong_with_a_request_is_said_in_both_languages() {
         ("no session", plain("/mcp/x"), 400, -32600),
         ("unknown session", plain("/mcp/x").header("mcp-session-id", "x"), 404, -32600),
         ("another door", plain("/mcp").header("mcp-session-id", &client.session), 404, -32600),
-        ("unknown revision", client.post(ping).header("mcp-protocol-version", "1999-01-01"), 400, -32022),
+        (
+            "unknown revision",
+            plain("/mcp/x")
+                .header("mcp-session-id", &client.session)
+                .header("mcp-protocol-version", "1999-01-01"),
+            400,
+            -32022,
+        ),
         ("not JSON", client.post("{\"jsonrpc\":"), 400, -32700),
         ("not JSON-RPC", client.post("{}"), 400, -32600),
-        ("an id that is none", client.post(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#), 400, -32600),
+        (
+            "an id that is none",
+            client.post(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#),
+            400,
+            -32600,
+        ),
         ("a batch", client.post(format!("[{ping}]")), 400, -32600),
         ("another verb", client.http(Method::PUT), 405, -32600),
     ];
@@ -71,7 +92,11 @@ async fn what_is_wrong_with_a_request_is_said_in_both_languages() {
         let answer = daemon.send(request).await;
         assert_eq!(answer.status, status, "{what}: {}", answer.body);
         let body = answer.json();
-        assert_eq!((&body["jsonrpc"], &body["error"]["code"]), (&json!("2.0"), &json!(code)), "{what}");
+        assert_eq!(
+            (&body["jsonrpc"], &body["error"]["code"]),
+            (&json!("2.0"), &json!(code)),
+            "{what}"
+        );
         assert!(body["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{what}");
     }
     for (what, name, value, status) in [
@@ -79,7 +104,11 @@ async fn what_is_wrong_with_a_request_is_said_in_both_languages() {
         ("not JSON", "content-type", "text/plain", 415),
     ] {
         let request = client.http(Method::POST).body(ping);
-        let request = if name == "accept" { request.header("content-type", "application/json") } else { request };
+        let request = if name == "accept" {
+            request.header("content-type", "application/json")
+        } else {
+            request
+        };
         assert_eq!(daemon.send(request.header(name, value)).await.status, status, "{what}");
     }
 }
@@ -93,8 +122,11 @@ async fn an_answer_that_comes_alone_is_json_and_else_the_last_event() {
     let (_, exchange) = client.ask("tools/call", params.clone()).await;
     assert!(matches!(exchange, Exchange::Json(_)));
     let message = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params});
-    let events_only = client.http(Method::POST).header("content-type", "application/json")
-        .header("accept", "text/event-stream").body(message.to_string());
+    let events_only = client
+        .http(Method::POST)
+        .header("content-type", "application/json")
+        .header("accept", "text/event-stream")
+        .body(message.to_string());
     let answer = daemon.send(events_only).await;
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     assert!(answer.body.contains("This is a simple text response"), "{}", answer.body);
@@ -111,12 +143,15 @@ async fn progress_comes_to_who_asked_for_it_with_its_own_token() {
     let mut one = GatewayClient::open(&daemon, "/mcp/x", json!({})).await;
     let mut two = GatewayClient::open(&daemon, "/mcp/x", json!({})).await;
     let call = |token: Value| json!({"name": "test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": token}});
-    let ((id_one, first), (id_two, second)) =
-        tokio::join!(one.ask("tools/call", call(json!("same"))), two.ask("tools/call", call(json!("same"))));
+    let ((id_one, first), (id_two, second)) = tokio::join!(
+        one.ask("tools/call", call(json!("same"))),
+        two.ask("tools/call", call(json!("same")))
+    );
     for (id, exchange) in [(id_one, first), (id_two, second)] {
         let mut messages = exchange.stream();
         messages.answer(id).await;
-        let progress: Vec<&Value> = messages.passed.iter().map(|message| &message["params"]["progress"]).collect();
+        let progress: Vec<&Value> =
+            messages.passed.iter().map(|message| &message["params"]["progress"]).collect();
         assert_eq!(progress, [0, 50, 100]);
         assert!(messages.passed.iter().all(|message| message["params"]["progressToken"] == "same"));
     }
@@ -139,7 +174,8 @@ async fn a_stream_that_broke_off_is_gone_on_with_and_the_call_is_not_cancelled()
     let mut rest = client.listen(Some(&last)).await;
     let answer = rest.answer(id).await;
     assert_eq!(answer["result"]["content"][0]["text"], "done");
-    let seen: Vec<u64> = rest.passed.iter().filter_map(|message| message["params"]["progress"].as_u64()).collect();
+    let seen: Vec<u64> =
+        rest.passed.iter().filter_map(|message| message["params"]["progress"].as_u64()).collect();
     let first = last.rsplit('-').next().unwrap().parse::<u64>().unwrap() + 1;
     assert_eq!(seen, (first..=30).collect::<Vec<_>>(), "nothing is lost and nothing comes twice");
     assert_eq!(log.count("cancelled tools/call progress"), 0);
@@ -163,13 +199,19 @@ async fn a_client_cancels_by_a_notification_or_by_going_away() {
         log.wait("receive tools/call sleep", 1).await;
         client.tell("notifications/cancelled", json!({"requestId": 41, "reason": "enough"})).await;
     };
-    let json_only = client.http(Method::POST).header("content-type", "application/json")
-        .header("accept", "application/json").body(call(41));
+    let json_only = client
+        .http(Method::POST)
+        .header("content-type", "application/json")
+        .header("accept", "application/json")
+        .body(call(41));
     let (answer, ()) = tokio::join!(daemon.send(json_only), told);
     assert_eq!((answer.status, answer.body.as_str()), (202, ""));
     log.wait("cancelled tools/call sleep", 1).await;
-    let gone = client.http(Method::POST).header("content-type", "application/json")
-        .header("accept", "application/json").body(call(42));
+    let gone = client
+        .http(Method::POST)
+        .header("content-type", "application/json")
+        .header("accept", "application/json")
+        .body(call(42));
     tokio::select! {
         _ = gone.send() => panic!("it was not to be answered"),
         () = log.wait("receive tools/call sleep", 2) => {}
@@ -186,17 +228,31 @@ async fn what_a_server_asks_comes_to_the_client_whose_call_it_works_on() {
     let bystander = GatewayClient::open(&daemon, "/mcp/x", json!({"sampling": {}})).await;
     let mut beside = bystander.listen(None).await;
     let cases = [
-        ("test_sampling", json!({"prompt": "Hi"}), "sampling/createMessage",
+        (
+            "test_sampling",
+            json!({"prompt": "Hi"}),
+            "sampling/createMessage",
             json!({"role": "assistant", "content": {"type": "text", "text": "Hello \u{1F469}\u{200D}\u{1F467}"}, "model": "m"}),
-            "LLM response: Hello \u{1F469}\u{200D}\u{1F467}"),
-        ("test_elicitation", json!({"message": "Who?"}), "elicitation/create",
+            "LLM response: Hello \u{1F469}\u{200D}\u{1F467}",
+        ),
+        (
+            "test_elicitation",
+            json!({"message": "Who?"}),
+            "elicitation/create",
             json!({"action": "accept", "content": {"response": "me"}}),
-            r#"User response: action=accept, content={"response":"me"}"#),
-        ("test_input_required_result_list_roots", json!({}), "roots/list",
-            json!({"roots": [{"uri": "file:///x"}]}), r#"Found: {"roots":[{"uri":"file:///x"}]}"#),
+            r#"User response: action=accept, content={"response":"me"}"#,
+        ),
+        (
+            "test_input_required_result_list_roots",
+            json!({}),
+            "roots/list",
+            json!({"roots": [{"uri": "file:///x"}]}),
+            r#"Found: {"roots":[{"uri":"file:///x"}]}"#,
+        ),
     ];
     for (tool, arguments, method, reply, expected) in cases {
-        let (id, exchange) = asked.ask("tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let (id, exchange) =
+            asked.ask("tools/call", json!({"name": tool, "arguments": arguments})).await;
         let mut messages = exchange.stream();
         let question = messages.method(method).await;
         asked.reply(&question["id"], reply).await;
@@ -230,7 +286,11 @@ async fn changes_of_a_resource_come_to_those_who_watch_it_also_after_a_restart()
     let update = heard.method("notifications/resources/updated").await;
     assert_eq!(update["params"], uri);
     kill(pid_of(&daemon.server("x").await));
-    daemon.wait_server("x", "another process", |server| server["status"] == "ready" && server["restart_count"] == 1).await;
+    daemon
+        .wait_server("x", "another process", |server| {
+            server["status"] == "ready" && server["restart_count"] == 1
+        })
+        .await;
     eventually("the subscription is made again", async || {
         other.call("test_touch_resource", uri.clone()).await;
         let told = tokio::time::timeout(std::time::Duration::from_millis(200), heard.next()).await;
@@ -241,7 +301,10 @@ async fn changes_of_a_resource_come_to_those_who_watch_it_also_after_a_restart()
     other.call("test_touch_resource", uri).await;
     other.call("test_trigger_prompt_change", json!({})).await;
     not_heard.method("notifications/prompts/list_changed").await;
-    let updates = not_heard.passed.iter().filter(|message| message["method"] == "notifications/resources/updated");
+    let updates = not_heard
+        .passed
+        .iter()
+        .filter(|message| message["method"] == "notifications/resources/updated");
     assert_eq!(updates.count(), 0, "who does not watch it does not hear of it");
 }
 
@@ -266,12 +329,17 @@ async fn log_messages_come_from_the_level_on_that_a_client_asked_for() {
 async fn several_messages_in_one_body_are_for_the_revision_that_had_them() {
     let daemon = with_exemplary().await;
     let client = GatewayClient::open_as(&daemon, "/mcp/x", json!({}), "2025-03-26").await;
-    let call = |id: u64, tool: &str| {
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}})
-    };
+    let call = |id: u64, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
     let batch = json!([call(1, "test_simple_text"), {"jsonrpc": "2.0", "method": "notifications/x"}, call(2, "test_error_handling")]);
-    let answer = daemon.send(client.http(Method::POST).header("content-type", "application/json")
-        .header("accept", "application/json").body(batch.to_string())).await;
+    let answer = daemon
+        .send(
+            client
+                .http(Method::POST)
+                .header("content-type", "application/json")
+                .header("accept", "application/json")
+                .body(batch.to_string()),
+        )
+        .await;
     let answers = answer.expect(200);
     let ids: Vec<&Value> = answers.as_array().unwrap().iter().map(|answer| &answer["id"]).collect();
     assert_eq!(ids, [1, 2]);
@@ -288,7 +356,11 @@ async fn calls_are_in_the_activity_with_the_name_of_their_client() {
     let mut client = GatewayClient::open(&daemon, "/mcp/x", json!({})).await;
     client.call("test_simple_text", json!({})).await;
     let activity = daemon.get("/activity").await.expect(200);
-    let call = activity["calls"].as_array().unwrap().iter().find(|call| call["tool"] == "test_simple_text");
+    let call = activity["calls"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|call| call["tool"] == "test_simple_text");
     let call = call.unwrap_or_else(|| panic!("{activity}"));
     assert_eq!((&call["client"], &call["outcome"]), (&json!("e2e-client"), &json!("ok")));
     assert!(call["duration_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{call}");

@@ -117,6 +117,9 @@ impl Catalogue {
         let next = Arc::new(Joined::build(&parts));
         let before = self.joined.swap(Arc::clone(&next));
         drop(entries);
+        for (server, name) in next.clashes.difference(&before.clashes) {
+            tracing::info!(target: "MCP", server, name, "another server offers the same: that one's is offered");
+        }
         self.changes.send_modify(|count| *count += 1);
         next.differs(&before)
     }

@@ -24,7 +24,7 @@ const MAX_HELD: usize = 64;
 const KEPT: Duration = Duration::from_secs(10 * 60);
 /// After this time a held call makes way for others at the same server: while it is there, it
 /// takes one of the server's places, and nobody else there can be asked anything.
-const UNDISTURBED: Duration = Duration::from_secs(120);
+const UNDISTURBED: Duration = Duration::from_secs(60);
 /// How the state of a held call begins, so that it is not taken for a server's.
 const PREFIX: &str = "cofer-held-";
 

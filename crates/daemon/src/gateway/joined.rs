@@ -1,7 +1,7 @@
 //! All servers as one: the lists of every server in one list, and the way back from a joined
 //! name or a URI to the server that knows it. Pure: `catalogue` gets the lists and keeps this.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -41,6 +41,8 @@ pub(super) struct Joined {
     prompts: HashMap<String, (ServerId, String)>,
     resources: HashMap<String, ServerId>,
     templates: Vec<(String, ServerId)>,
+    /// What is left out, as another server's has the same name or URI: the server and that.
+    pub(super) clashes: BTreeSet<(String, String)>,
 }
 
 impl Joined {
@@ -139,7 +141,7 @@ impl Joined {
 
     fn add_tool(&mut self, part: &Part, name: &str, tool: RoutedTool) -> bool {
         if self.tools.contains_key(name) {
-            tracing::warn!(target: "MCP", server = %part.spec.name, name, "two tools have the same joined name: the second is left out");
+            self.clashes.insert((part.spec.name.to_string(), name.to_owned()));
             return false;
         }
         self.tools.insert(name.to_owned(), ToolRoute { server: part.id, tool });
@@ -159,7 +161,7 @@ impl Joined {
     fn add_resources(&mut self, part: &Part, items: &mut Vec<Vec<u8>>) {
         for resource in part.lists.get(ListKind::Resources) {
             if self.resources.contains_key(&resource.key) {
-                tracing::info!(target: "MCP", server = %part.spec.name, uri = %resource.key, "another server lists the same resource: that one is offered");
+                self.clashes.insert((part.spec.name.to_string(), resource.key.clone()));
                 continue;
             }
             self.resources.insert(resource.key.clone(), part.id);

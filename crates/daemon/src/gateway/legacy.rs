@@ -22,6 +22,7 @@ use super::http::{
     Accepts, Entrance, LAST_EVENT, Refusal, SESSION, VERSION, accepted, check_id, header,
     json_response, respond,
 };
+use super::level::Level;
 use super::open::{WITH_BATCHES, WITH_SESSIONS, initialized, negotiate};
 use super::rpc::{self, Answer, Fault, UNSUPPORTED_VERSION, text_member};
 use super::running::Related;
@@ -303,6 +304,7 @@ async fn request(
         match step {
             Step::Done(answer) => return respond(&job.id, answer, accepts),
             Step::Cancelled => return accepted(),
+            Step::Related(related) if !is_heard(session, &related) => {}
             Step::Related(related) if accepts.events => {
                 return stream(gateway, session, vec![job], Some(related));
             }
@@ -370,6 +372,16 @@ async fn pass(session: &Session, related: Related, events: &EventStream) {
     }
 }
 
+/// Whether the client wants to hear this: of log messages only those from its level on.
+fn is_heard(session: &Session, related: &Related) -> bool {
+    match related {
+        Related::Told { method, params } if method == "notifications/message" => {
+            hears(session, session.level(), Level::of_message(params.as_ref()))
+        }
+        _ => true,
+    }
+}
+
 /// What a client hears of something that is said about its request, and whether it could do
 /// without.
 async fn message(session: &Session, related: Related) -> Option<(Bytes, bool)> {
@@ -377,11 +389,9 @@ async fn message(session: &Session, related: Related) -> Option<(Bytes, bool)> {
         Related::Progressed(params) => {
             Some((rpc::notification("notifications/progress", Some(&params)), true))
         }
+        related @ Related::Told { .. } if !is_heard(session, &related) => None,
         Related::Told { method, params } => {
-            let level = super::level::Level::of_message(params.as_ref());
-            let is_heard =
-                method != "notifications/message" || hears(session, session.level(), level);
-            is_heard.then(|| (rpc::notification(&method, params.as_deref()), true))
+            Some((rpc::notification(&method, params.as_deref()), true))
         }
         Related::Asked(inquiry) => Some((session.ask(inquiry).await?, false)),
         Related::Withdrawn(origin) => Some((session.withdraw(origin)?, false)),

@@ -124,7 +124,8 @@ pub(crate) fn read(uri: &str, era: Era) -> Result<Value, Fault> {
             json!({"mimeType": "text/plain", "text": "Watched resource content"})
         }
         (_, Some(id)) => {
-            let data = json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
+            let data =
+                json!({"id": id, "templateTest": true, "data": format!("Data for ID: {id}")});
             json!({"mimeType": "application/json", "text": data.to_string()})
         }
         _ => {

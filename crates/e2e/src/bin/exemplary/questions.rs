@@ -56,8 +56,7 @@ impl Context<'_> {
 
     fn want(&self, questions: &[Question], state: Option<&str>) -> Asked {
         let given = &self.params["inputResponses"];
-        let answers: Vec<Value> =
-            questions.iter().map(|(key, ..)| given[key].clone()).collect();
+        let answers: Vec<Value> = questions.iter().map(|(key, ..)| given[key].clone()).collect();
         if answers.iter().all(Value::is_object) {
             return Asked::Answers(answers);
         }

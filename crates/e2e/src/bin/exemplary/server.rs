@@ -78,7 +78,8 @@ impl Server {
         let method = message["method"].as_str().map(str::to_owned);
         match (method, id) {
             (Some(method), Some(id)) => {
-                tasks.spawn_local(async move { self.answer(id, &method, &message["params"]).await });
+                tasks
+                    .spawn_local(async move { self.answer(id, &method, &message["params"]).await });
             }
             (Some(method), None) if method == "notifications/cancelled" => {
                 let id = message["params"]["requestId"].to_string();
@@ -103,7 +104,9 @@ impl Server {
             return self.listen(&id, params);
         }
         let answer = match self.respond(method, params).await {
-            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": self.complete(method, result)}),
+            Ok(result) => {
+                json!({"jsonrpc": "2.0", "id": id, "result": self.complete(method, result)})
+            }
             Err(Fault(error)) => json!({"jsonrpc": "2.0", "id": id, "error": error}),
         };
         write(&answer);
@@ -125,7 +128,9 @@ impl Server {
             "resources/templates/list" => Ok(json!({"resourceTemplates": offer::templates()})),
             "resources/read" => offer::read(params["uri"].as_str().unwrap_or_default(), self.era),
             "resources/subscribe" => {
-                self.watched.borrow_mut().push(params["uri"].as_str().unwrap_or_default().to_owned());
+                self.watched
+                    .borrow_mut()
+                    .push(params["uri"].as_str().unwrap_or_default().to_owned());
                 Ok(json!({}))
             }
             "resources/unsubscribe" => {
@@ -144,7 +149,13 @@ impl Server {
 
     /// What the era says about a request before it is looked at.
     fn check(&self, method: &str, params: &Value) -> Result<(), Fault> {
-        let old = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+        let old = [
+            "initialize",
+            "ping",
+            "logging/setLevel",
+            "resources/subscribe",
+            "resources/unsubscribe",
+        ];
         let is_old = old.contains(&method);
         let is_new = method == "server/discover";
         let meta = &params["_meta"];

@@ -24,7 +24,9 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Value, Fault> {
         "test_audio_content" => {
             Ok(content(&[json!({"type": "audio", "data": SOUND, "mimeType": "audio/wav"})]))
         }
-        "test_embedded_resource" => Ok(content(&[embedded("This is an embedded resource content.")])),
+        "test_embedded_resource" => {
+            Ok(content(&[embedded("This is an embedded resource content.")]))
+        }
         "test_multiple_content_types" => {
             let text = json!({"type": "text", "text": "Multiple content types test:"});
             Ok(content(&[text, picture(), embedded(r#"{"test":"data","value":123}"#)]))
@@ -95,7 +97,8 @@ async fn asking(context: &Context<'_>, name: &str) -> Result<Value, Fault> {
             told(context, &[elicit("response", question)], None, "User response").await
         }
         "test_elicitation_sep1034_defaults" => {
-            let question = json!({"message": "Please review the fields", "requestedSchema": defaults()});
+            let question =
+                json!({"message": "Please review the fields", "requestedSchema": defaults()});
             told(context, &[elicit("form", question)], None, "Elicitation completed").await
         }
         "test_elicitation_sep1330_enums" => {
@@ -120,12 +123,19 @@ async fn asking(context: &Context<'_>, name: &str) -> Result<Value, Fault> {
         }
         "test_input_required_result_sampling" => {
             let question = prompt("What is the capital of France?");
-            told(context, &[("capital_question", "sampling/createMessage", question)], None, "It is").await
+            told(
+                context,
+                &[("capital_question", "sampling/createMessage", question)],
+                None,
+                "It is",
+            )
+            .await
         }
         "test_input_required_result_list_roots" => {
             told(context, &[("client_roots", "roots/list", json!({}))], None, "Found").await
         }
-        "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
+        "test_input_required_result_request_state"
+        | "test_input_required_result_tampered_state" => {
             let state = stated(context, "confirm")?;
             let question = elicit("confirm", form("Please confirm", "ok", "boolean"));
             told(context, &[question], Some(&state), "state-ok").await
@@ -179,7 +189,10 @@ fn summary(answer: &Value) -> String {
 async fn rounds(context: &Context<'_>) -> Result<Value, Fault> {
     let name = match context.state().map(|state| check(state, "name")) {
         Some(Some(name)) if context.is_modern() => Some(name),
-        Some(None) if context.is_modern() && context.state().and_then(|state| check(state, "first")).is_none() => {
+        Some(None)
+            if context.is_modern()
+                && context.state().and_then(|state| check(state, "first")).is_none() =>
+        {
             return Err(Fault::new(-32602, "requestState was changed"));
         }
         _ => None,

@@ -1,0 +1,98 @@
+//! `sharing: per_session`: each session has a process of its own.
+
+use cofer_e2e::{Daemon, GatewayClient, alive, exemplary, wait_gone, wayward};
+use reqwest::StatusCode;
+use serde_json::json;
+
+async fn pid(client: &mut GatewayClient<'_>, tool: &str) -> u32 {
+    client.call(tool, json!({})).await.parse().expect("a pid")
+}
+
+#[tokio::test]
+async fn each_session_has_a_process_which_ends_with_it() {
+    // covers: HST-2.4
+    let daemon = Daemon::start().await;
+    let mut body = wayward("w", &[]);
+    body["sharing"] = "per_session".into();
+    let shared = cofer_e2e::pid_of(&daemon.register(&body).await);
+    let mut one = GatewayClient::open(&daemon, "/mcp/w", json!({})).await;
+    let mut two = GatewayClient::open_as(&daemon, "/mcp/w", json!({}), "2025-06-18").await;
+    assert_eq!(two.opened["result"]["protocolVersion"], "2025-06-18", "the server itself answered");
+    let (first, second) = (pid(&mut one, "pid").await, pid(&mut two, "pid").await);
+    assert!(first != second && first != shared && second != shared);
+    assert_eq!(pid(&mut one, "pid").await, first, "it stays the same");
+    one.end().await;
+    wait_gone(&[first]).await;
+    assert!(alive(second));
+    let mut joined = GatewayClient::open(&daemon, "/mcp", json!({})).await;
+    let third = pid(&mut joined, "w__pid").await;
+    assert!(third != shared && third != second);
+    assert_eq!(pid(&mut joined, "w__pid").await, third);
+    joined.end().await;
+    wait_gone(&[third]).await;
+}
+
+#[tokio::test]
+async fn a_process_of_ones_own_asks_and_tells_its_own_client() {
+    // covers: HST-2.4
+    let daemon = Daemon::start().await;
+    let mut body = exemplary("x", "legacy");
+    body["sharing"] = "per_session".into();
+    daemon.register(&body).await;
+    let mut one = GatewayClient::open(&daemon, "/mcp/x", json!({"sampling": {}})).await;
+    let mut two = GatewayClient::open(&daemon, "/mcp/x", json!({})).await;
+    let mut heard = one.listen(None).await;
+    let mut beside = two.listen(None).await;
+    let call = json!({"name": "test_sampling", "arguments": {"prompt": "Hi"}});
+    let (id, exchange) = one.ask("tools/call", call).await;
+    let mut messages = exchange.stream();
+    let question = messages.method("sampling/createMessage").await;
+    let reply =
+        json!({"role": "assistant", "content": {"type": "text", "text": "Hello"}, "model": "m"});
+    one.reply(&question["id"], reply).await;
+    assert_eq!(messages.answer(id).await["result"]["content"][0]["text"], "LLM response: Hello");
+    let uri = json!({"uri": "test://watched-resource"});
+    one.result("resources/subscribe", uri.clone()).await;
+    two.call("test_touch_resource", uri.clone()).await;
+    one.call("test_touch_resource", uri.clone()).await;
+    assert_eq!(heard.method("notifications/resources/updated").await["params"], uri);
+    two.call("test_trigger_tool_change", json!({})).await;
+    let first = beside.next().await.expect("its own list changed");
+    assert_eq!(first["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test]
+async fn processes_of_sessions_end_with_the_daemon() {
+    // covers: HST-2.4
+    let mut daemon = Daemon::start().await;
+    let mut body = wayward("w", &["--ignore-sigterm", "--ignore-stdin-eof"]);
+    body["sharing"] = "per_session".into();
+    daemon.register(&body).await;
+    let own = {
+        let mut client = GatewayClient::open(&daemon, "/mcp/w", json!({})).await;
+        pid(&mut client, "pid").await
+    };
+    assert!(daemon.terminate().await.success());
+    wait_gone(&[own]).await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_for_a_session_says_why() {
+    let daemon = Daemon::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let needed = folder.path().join("needed");
+    std::fs::write(&needed, "").unwrap();
+    let mut body = wayward("w", &["--require-file", needed.to_str().unwrap()]);
+    body["sharing"] = "per_session".into();
+    daemon.register(&body).await;
+    std::fs::remove_file(&needed).unwrap();
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
+    let request =
+        daemon.raw(reqwest::Method::POST, "/mcp/w").bearer_auth(daemon.token()).json(&message);
+    let answer = daemon.send(request).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let error = &answer.json()["error"];
+    assert!(error["message"].as_str().unwrap().contains("exit"), "{error}");
+    assert!(!answer.headers.contains_key("mcp-session-id"));
+}
