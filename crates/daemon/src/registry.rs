@@ -5,7 +5,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 
-use cofer_model::{MASK, ServerId, ServerSpec, Status, parse_patch, parse_registration};
+use cofer_model::{
+    EventKind, MASK, ServerId, ServerNotice, ServerSpec, Status, parse_patch, parse_registration,
+};
 use cofer_store::{ServerRecord, Store, StoreError};
 use cofer_supervisor::{ServerHandle, Supervisor};
 use serde_json::Value;
@@ -44,10 +46,6 @@ impl Registry {
     /// Tells whenever a server was registered, changed, switched or removed.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
-    }
-
-    fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Starts everything that is registered and switched on.
@@ -105,8 +103,9 @@ impl Registry {
         };
         self.store.insert(&record).await.map_err(store_failed)?;
         tracing::info!(target: "MCP", server = %spec.name, %id, "registered");
+        let name = spec.name.to_string();
         let handle = self.supervisor.add(id, spec);
-        self.changed();
+        self.tell(EventKind::Added, id, name);
         Ok(handle)
     }
 
@@ -122,9 +121,7 @@ impl Registry {
             self.counter.forget(&current.name);
         }
         tracing::info!(target: "MCP", server = %spec.name, "changed");
-        self.supervisor.configure(id, spec, false).await;
-        self.changed();
-        self.align(handle).await
+        self.configure(handle, spec, false).await
     }
 
     /// Switches a server on or off.
@@ -135,9 +132,21 @@ impl Registry {
         self.store.set_enabled(id, on, OffsetDateTime::now_utc()).await.map_err(store_failed)?;
         let spec = self.record(handle).await?.spec;
         tracing::info!(target: "MCP", server = %spec.name, "switched {}", if on { "on" } else { "off" });
-        self.supervisor.configure(id, spec, true).await;
-        self.changed();
-        self.align(handle).await
+        self.configure(handle, spec, true).await
+    }
+
+    /// Tells the supervisor what is wanted now, and everybody that it is something else.
+    async fn configure(
+        &self,
+        handle: &ServerHandle,
+        spec: ServerSpec,
+        forgive: bool,
+    ) -> Result<(), ApiError> {
+        let name = spec.name.to_string();
+        self.supervisor.configure(handle.id(), spec, forgive).await;
+        let aligned = self.align(handle).await;
+        self.tell(EventKind::Changed, handle.id(), name);
+        aligned
     }
 
     /// A start that failed may have switched the server off in the store after this change was
@@ -163,11 +172,20 @@ impl Registry {
             return Err(ApiError::no_such_server(name.as_str()));
         }
         self.supervisor.remove(id).await;
-        self.changed();
         self.counter.forget(&name);
         self.locks.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         tracing::info!(target: "MCP", server = %name, "removed");
+        self.tell(EventKind::Removed, id, name.to_string());
         Ok(())
+    }
+
+    /// Told when it is so: whoever hears it and looks finds it.
+    fn tell(&self, kind: impl FnOnce(ServerNotice) -> EventKind, id: ServerId, name: String) {
+        let at = OffsetDateTime::now_utc();
+        self.changes.send_modify(|count| *count += 1);
+        self.supervisor
+            .events()
+            .publish(|generation| kind(ServerNotice { id, name, generation, at }));
     }
 
     fn lock(&self, id: ServerId) -> Arc<Mutex<()>> {

@@ -7,7 +7,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -30,6 +30,9 @@ const INTERVAL: Duration = Duration::from_millis(20);
 
 /// How much of a command's output is told beside other things.
 const TOLD: usize = 4 * 1024;
+
+/// How many of an environment's commands are looked at, from the newest.
+const MOST_LOOKED_AT: usize = 200;
 
 /// Port → where it answers.
 pub(crate) type Endpoints = BTreeMap<String, Value>;
@@ -79,7 +82,7 @@ impl Background<'_> {
             record.remove();
             return Err(failure);
         }
-        self.publish(ports)
+        self.publish(ports, &record)
     }
 
     /// Until all ports answer, or for a moment where there are none.
@@ -132,8 +135,9 @@ impl Background<'_> {
         Ok(answer == Answer::Connected)
     }
 
-    fn publish(&self, ports: &[u16]) -> Result<Endpoints, Failure> {
+    fn publish(&self, ports: &[u16], record: &Record) -> Result<Endpoints, Failure> {
         let mut endpoints = Endpoints::new();
+        let mut forwarded = Vec::new();
         for port in ports {
             let here = forward::start(self.forwarder, self.run, *port);
             let here = here.attempting("endpoints", "could not forward a port")?;
@@ -142,6 +146,10 @@ impl Background<'_> {
                 "host_external": format!("tcp://127.0.0.1:{here}"),
             });
             endpoints.insert(port.to_string(), endpoint);
+            forwarded.push((*port, here));
+        }
+        if let Err(error) = record.note_ports(&forwarded) {
+            tracing::warn!(%error, "the ports of a command are not remembered");
         }
         Ok(endpoints)
     }
@@ -155,7 +163,7 @@ fn ended_early(end: End, record: &Record, program: &Program) -> Failure {
     failure.beside(json!({"exit_code": end.code(), "stdout": output, "stderr": ""}))
 }
 
-/// What is kept of one background command: three files with one stem.
+/// What is kept of one background command: files with one stem.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     stem: PathBuf,
@@ -181,9 +189,48 @@ impl Record {
     }
 
     fn remove(&self) {
-        for extension in ["command", "log", "status"] {
+        for extension in ["command", "log", "status", "ports"] {
             drop(fs::remove_file(self.stem.with_extension(extension)));
         }
+    }
+
+    /// Where its ports answer, for as long as it runs.
+    fn note_ports(&self, ports: &[(u16, u16)]) -> io::Result<()> {
+        if ports.is_empty() {
+            return Ok(());
+        }
+        fs::write(self.stem.with_extension("ports"), serde_json::to_vec(ports)?)
+    }
+
+    fn text(&self, extension: &str) -> io::Result<String> {
+        let bytes = read_some(&self.stem.with_extension(extension), 4096)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+    }
+
+    /// Whether it ran when that was last written down, and else how it ended.
+    fn end(&self) -> io::Result<(bool, Option<i32>)> {
+        let status = self.text("status")?;
+        let (word, number) = status.trim().split_once(' ').unwrap_or(("starting", "0"));
+        let number: i32 = number.trim().parse().unwrap_or_default();
+        Ok(match word {
+            "exited" => (false, Some(number)),
+            "killed" => (false, Some(End::Signal(number).code())),
+            _ => (matches!(word, "running" | "starting"), None),
+        })
+    }
+
+    /// What a list shows of it, where its container is awake since `awake_since`.
+    fn started(&self, awake_since: Option<SystemTime>) -> io::Result<Started> {
+        let at = self.stem.with_extension("command").metadata()?.modified()?;
+        let (ran, exit_code) = self.end()?;
+        let ports = self.text("ports").unwrap_or_default();
+        Ok(Started {
+            command: self.text("command")?,
+            at,
+            running: ran && awake_since.is_some_and(|awake| at >= awake),
+            exit_code,
+            ports: serde_json::from_str(&ports).unwrap_or_default(),
+        })
     }
 
     /// The end of its output.
@@ -200,23 +247,25 @@ impl Record {
     }
 
     fn json(&self, secrets: &BTreeMap<String, String>) -> io::Result<Value> {
-        let text = |extension| -> io::Result<String> {
-            let bytes = read_some(&self.stem.with_extension(extension), 4096)?;
-            Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
-        };
-        let status = text("status")?;
-        let (word, number) = status.trim().split_once(' ').unwrap_or(("starting", "0"));
-        let number: i32 = number.trim().parse().unwrap_or_default();
-        let mut content =
-            json!({"command": text("command")?, "running": matches!(word, "running" | "starting")});
-        match word {
-            "exited" => content["exit_code"] = json!(number),
-            "killed" => content["exit_code"] = json!(End::Signal(number).code()),
-            _ => {}
+        let (running, exit_code) = self.end()?;
+        let mut content = json!({"command": self.text("command")?, "running": running});
+        if let Some(code) = exit_code {
+            content["exit_code"] = json!(code);
         }
         content["output"] = json!(self.output(secrets));
         Ok(content)
     }
+}
+
+/// A background command, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Started {
+    pub(crate) command: String,
+    pub(crate) at: SystemTime,
+    pub(crate) running: bool,
+    pub(crate) exit_code: Option<i32>,
+    /// Ports in the container, and where they answer here.
+    pub(crate) ports: Vec<(u16, u16)>,
 }
 
 fn read_some(path: &Path, most: u64) -> io::Result<Vec<u8>> {
@@ -227,12 +276,46 @@ fn read_some(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// All background commands of an environment, in the order of their start.
 pub(crate) fn all(folder: &Path, secrets: &BTreeMap<String, String>) -> Vec<Value> {
+    records(folder).filter_map(|record| record.json(secrets).ok()).collect()
+}
+
+/// The newest background commands of an environment whose container is awake since
+/// `awake_since`: what was started before that has ended with the container.
+pub(crate) fn started(folder: &Path, awake_since: Option<SystemTime>) -> Vec<Started> {
+    let newest = records(folder).rev().take(MOST_LOOKED_AT);
+    newest.filter_map(|record| record.started(awake_since).ok()).collect()
+}
+
+fn records(folder: &Path) -> impl DoubleEndedIterator<Item = Record> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut stems: Vec<PathBuf> = entries
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "status"))
         .collect();
     stems.sort();
-    let records = stems.into_iter().map(|stem| Record { stem: stem.with_extension("") });
-    records.filter_map(|record| record.json(secrets).ok()).collect()
+    stems.into_iter().map(|stem| Record { stem: stem.with_extension("") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_of_an_earlier_container_does_not_run_and_has_no_ports_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = Record::create(folder.path(), "serve").unwrap();
+        fs::write(record.stem.with_extension("status"), "running 7\n").unwrap();
+        record.note_ports(&[(8080, 40001)]).unwrap();
+        let at = record.started(None).unwrap().at;
+        let runs = |awake| started(folder.path(), awake)[0].running;
+        assert!(runs(Some(at)), "started in this life of the container");
+        assert!(!runs(Some(at + Duration::from_secs(1))), "started in an earlier one");
+        assert!(!runs(None), "the container does not run");
+        assert_eq!(started(folder.path(), Some(at))[0].ports, [(8080, 40001)]);
+        fs::write(record.stem.with_extension("status"), "killed 9\n").unwrap();
+        let ended = &started(folder.path(), Some(at))[0];
+        assert_eq!((ended.running, ended.exit_code), (false, Some(137)));
+        record.remove();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

@@ -1,5 +1,6 @@
 //! `environment_run_cmd`: from its arguments to its answer.
 
+use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
@@ -8,6 +9,7 @@ use crate::background::{self, Background};
 use crate::environment::Environment;
 use crate::environments::Environments;
 use crate::failure::{Failure, Kind};
+use crate::journal;
 use crate::run::{self, Limit, Output, Program};
 use crate::secrets;
 use crate::tool::Told;
@@ -20,6 +22,7 @@ impl Environments {
         cancelled: &CancellationToken,
     ) -> Result<Told, Failure> {
         let environment = self.environment(&order.source, &order.id).await?;
+        self.note(&environment.repository).await;
         let config = &environment.state.config;
         let program = Program {
             argv: self.argv(&environment, order).await?,
@@ -42,6 +45,11 @@ impl Environments {
             return Ok(answer::started(&environment, &endpoints));
         }
         let ran = run::foreground(executor, &program, output, &limit, &self.readers).await;
+        let told = secrets::without(order.command.clone(), &program.secrets);
+        let ended = journal::Entry::new(OffsetDateTime::now_utc(), &told, &ran);
+        if let Err(error) = journal::note(&environment.home.journal(), &ended) {
+            tracing::debug!(%error, "a command is not in the journal");
+        }
         // Also what a command did before it failed or was ended is recorded.
         let code = ran
             .as_ref()

@@ -113,6 +113,7 @@ impl Environments {
                     Vec::new()
                 });
                 self.remember(environment.clone());
+                self.note(&environment.repository).await;
                 Ok(Created { environment, warnings, uncommitted })
             }
             Err(failure) => {

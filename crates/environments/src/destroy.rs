@@ -39,7 +39,7 @@ pub enum Termination {
 }
 
 impl Termination {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Graceful => "graceful",
             Self::Forced => "forced",

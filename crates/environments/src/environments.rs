@@ -29,6 +29,8 @@ pub struct Environments {
     repositories: Mutex<HashMap<PathBuf, Repository>>,
     known: Mutex<HashMap<PathBuf, Known>>,
     modes: Mutex<HashMap<PathBuf, Mode>>,
+    /// The repositories that this process has remembered for the console.
+    noted: Mutex<HashSet<PathBuf>>,
     /// What goes on after an answer, and is waited for at the end: deleting.
     pub(crate) behind: TaskTracker,
     /// What goes on as long as this process does: reading what nobody wants.
@@ -89,6 +91,7 @@ impl Environments {
             repositories: Mutex::default(),
             known: Mutex::default(),
             modes: Mutex::default(),
+            noted: Mutex::default(),
             behind: TaskTracker::new(),
             readers: TaskTracker::new(),
         }
@@ -136,6 +139,11 @@ impl Environments {
         let written = environment.home.state().metadata().and_then(|found| found.modified()).ok();
         let folder = environment.home.folder.clone();
         locked(&self.known).insert(folder, Known { environment, written });
+    }
+
+    /// Whether this process has not remembered the repository yet.
+    pub(crate) fn is_news(&self, repository: &Repository) -> bool {
+        locked(&self.noted).insert(repository.top.clone())
     }
 
     pub(crate) fn forget(&self, repository: &Repository, id: &str) {
@@ -264,7 +272,7 @@ fn used_bases(layout: &Layout) -> Option<HashSet<String>> {
     Some(used)
 }
 
-fn is_free(lock: &Path) -> bool {
+pub(crate) fn is_free(lock: &Path) -> bool {
     matches!(Lock::try_now(lock), Ok(Some(_)))
 }
 

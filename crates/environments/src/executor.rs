@@ -80,6 +80,11 @@ impl Executor {
         self.ask(request, Vec::new()).await?.answer().await
     }
 
+    /// Since when its socket is there.
+    pub(crate) fn bound_at(&self) -> Option<std::time::SystemTime> {
+        self.folder.join(SOCKET).symlink_metadata().and_then(|found| found.modified()).ok()
+    }
+
     /// Waits until it listens, at most for `span`.
     pub(crate) async fn listens(&self, span: Duration) -> io::Result<()> {
         let started = tokio::time::Instant::now();

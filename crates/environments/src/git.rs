@@ -132,6 +132,15 @@ impl Git {
     /// What it wrote to stdout, where it succeeded.
     pub(crate) async fn bytes(self) -> Result<Vec<u8>, GitError> {
         let action = self.action();
+        match self.beginning(LONGEST_ANSWER).await? {
+            (said, false) => Ok(said),
+            (_, true) => Err(GitError::TooLong { action }),
+        }
+    }
+
+    /// At most so many bytes of it, and whether there was more.
+    pub(crate) async fn beginning(self, most: u64) -> Result<(Vec<u8>, bool), GitError> {
+        let action = self.action();
         let mut command = tool("git");
         without_git_variables(command.as_std_mut());
         command.args(&self.args).envs(self.variables);
@@ -141,14 +150,16 @@ impl Git {
         }
         let mut child = command.spawn().map_err(GitError::spawn)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let (said, words) =
-            tokio::try_join!(all_of(stdout), all_of(stderr)).map_err(GitError::Spawn)?;
+        // Where nobody reads the rest, git ends by itself.
+        let reading = tokio::try_join!(some_of(stdout, most + 1), some_of(stderr, LONGEST_ANSWER));
+        let (mut said, words) = reading.map_err(GitError::Spawn)?;
         let status = child.wait().await.map_err(GitError::Spawn)?;
-        if said.len() as u64 > LONGEST_ANSWER {
-            return Err(GitError::TooLong { action });
+        if said.len() as u64 > most {
+            said.pop();
+            return Ok((said, true));
         }
         verdict(action, status, &words)?;
-        Ok(said)
+        Ok((said, false))
     }
 
     /// The same as text, without the last line's end.
@@ -194,10 +205,13 @@ fn without_git_variables(command: &mut std::process::Command) {
     }
 }
 
-async fn all_of(stream: Option<impl tokio::io::AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+async fn some_of(
+    stream: Option<impl tokio::io::AsyncRead + Unpin>,
+    most: u64,
+) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
-        stream.take(LONGEST_ANSWER + 1).read_to_end(&mut bytes).await?;
+        stream.take(most).read_to_end(&mut bytes).await?;
     }
     Ok(bytes)
 }

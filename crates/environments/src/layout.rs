@@ -6,7 +6,7 @@
 //!  .git/cofer/remote.git                the `cofer` remote, which borrows the objects beside it
 //!  .git/cofer/base/TREE, TREE.index     checkouts that overlays share, never written to
 //!  .git/cofer/environments/ID/          state.json, upper, work, run (the executor's socket),
-//!                                       background (logs), gitfile
+//!                                       background (logs), commands (the last ones), gitfile
 //!  .git/cofer/locks/                    held while something of that name changes
 //!  .git/cofer/trash/                    what is being deleted
 //! ```
@@ -113,6 +113,11 @@ impl Home {
 
     pub(crate) fn background(&self) -> PathBuf {
         self.folder.join("background")
+    }
+
+    /// Its last commands.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.folder.join("commands")
     }
 
     /// What stands in the worktree's `.git`, for the container read-only.

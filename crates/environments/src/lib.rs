@@ -9,6 +9,7 @@
 //!               ├ destroy                                         nothing left
 //!               └ environment ─ history ┬ changes                 what changed, found without git
 //!                                       └ ignored                 what is not wanted of it
+//!  survey ─ used, journal, work                                   all of a user's, for who looks on
 //! ```
 //!
 //! What runs in a container is not trusted: it can write everything in its worktree, so that git
@@ -38,6 +39,7 @@ mod id;
 mod ignored;
 mod import;
 mod init;
+mod journal;
 mod layout;
 mod lock;
 mod output;
@@ -53,12 +55,15 @@ mod serve;
 mod settings;
 mod setup;
 mod state;
+mod survey;
 #[cfg(test)]
 mod testing;
 mod tool;
+mod used;
 #[path = "../../executor/src/wire.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "half of it is for the other side"))]
 mod wire;
+mod work;
 mod worktree;
 
 pub use destroy::{Destroyed, Termination};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::used::Used;
 use crate::worktree::Mode;
 
 /// What the server is told at its start.
@@ -20,6 +21,8 @@ pub struct Settings {
     pub mode: Option<Mode>,
     /// The program that forwards ports when it is called [`crate::forward::NAME`].
     pub forwarder: PathBuf,
+    /// Where the repositories that were used are remembered; nowhere where there is no home.
+    pub used_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -55,8 +58,21 @@ impl Settings {
             mode,
             // Not the path of the binary: an upgrade may have put another one there.
             forwarder: PathBuf::from("/proc/self/exe"),
+            used_file: used_file(given("XDG_STATE_HOME"), given("HOME")),
         })
     }
+
+    pub(crate) fn used(&self) -> Option<Used> {
+        self.used_file.clone().map(Used::new)
+    }
+}
+
+/// By the XDG rules: a path that is not absolute counts as not set.
+fn used_file(state_home: Option<String>, home: Option<String>) -> Option<PathBuf> {
+    let absolute = |text: String| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
+    let state = state_home.and_then(absolute);
+    let state = state.or_else(|| Some(home.and_then(absolute)?.join(".local/state")))?;
+    Some(state.join("cofer/repositories.json"))
 }
 
 #[cfg(test)]
@@ -76,6 +92,19 @@ mod tests {
         assert_eq!(limit(&[]), 600_000);
         assert_eq!(limit(&[("COFER_TIMEOUT_RUN", "7")]), 7);
         assert_eq!(limit(&[("COFER_TIMEOUT_RUN", "7"), ("COHERRA_TIMEOUT_RUN", "8")]), 8);
+    }
+
+    #[test]
+    fn used_repositories_are_remembered_where_the_xdg_rules_say() {
+        let file = |variables: &[(&str, &str)]| read(variables).unwrap().used_file;
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(file(&[]), None);
+        let home = ("HOME", "/home/me");
+        assert_eq!(file(&[home]), path("/home/me/.local/state/cofer/repositories.json"));
+        let state = ("XDG_STATE_HOME", "/var/me");
+        assert_eq!(file(&[home, state]), path("/var/me/cofer/repositories.json"));
+        let relative = ("XDG_STATE_HOME", "me");
+        assert_eq!(file(&[home, relative]), file(&[home]));
     }
 
     #[test]

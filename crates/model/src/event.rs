@@ -22,6 +22,12 @@ pub struct Event {
 pub enum EventKind {
     /// A server's status is another one.
     Status(StatusChange),
+    /// A server was registered.
+    Added(ServerNotice),
+    /// A server was removed.
+    Removed(ServerNotice),
+    /// What is wanted of a server is something else.
+    Changed(ServerNotice),
     /// What a server needs before it can be started is being fetched.
     Preparing(Preparing),
     /// A tool was called.
@@ -35,6 +41,9 @@ impl EventKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Status(_) => "mcpServerStatusChanged",
+            Self::Added(_) => "mcpServerAdded",
+            Self::Removed(_) => "mcpServerRemoved",
+            Self::Changed(_) => "mcpServerChanged",
             Self::Preparing(_) => "mcpServerPreparing",
             Self::ToolCallStarted(_) => "toolCallStarted",
             Self::ToolCallFinished(_) => "toolCallFinished",
@@ -61,6 +70,20 @@ pub struct StatusChange {
     /// Why, where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+}
+
+/// `mcpServerAdded`, `mcpServerRemoved` and `mcpServerChanged`: told once it is so, whoever did it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerNotice {
+    /// The server.
+    pub id: ServerId,
+    /// Its name from now on; of one that was removed, the one it had.
+    pub name: String,
+    /// The event's place in the order of all events.
+    pub generation: u64,
+    /// When.
+    #[serde(with = "time::serde::rfc3339")]
+    pub at: OffsetDateTime,
 }
 
 /// `mcpServerPreparing`: how far an image is, while its server is `starting` and its start

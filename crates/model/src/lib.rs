@@ -6,6 +6,7 @@
 //! every layer above can share it.
 #![warn(missing_docs)]
 
+mod environment;
 mod error;
 mod event;
 mod image;
@@ -23,8 +24,15 @@ mod state;
 mod tool_filter;
 mod view;
 
+pub use environment::{
+    ChangedFile, EnvironmentCommand, EnvironmentDestroyed, EnvironmentDiff, EnvironmentList,
+    EnvironmentLog, EnvironmentPort, EnvironmentState, EnvironmentStep, EnvironmentView, HostView,
+    ProgramView, RepositoryError, RepositoryView,
+};
 pub use error::{ErrorBody, ErrorDetail, ErrorKind, FieldError};
-pub use event::{Event, EventKind, Preparing, StatusChange, ToolCallFinished, ToolCallStarted};
+pub use event::{
+    Event, EventKind, Preparing, ServerNotice, StatusChange, ToolCallFinished, ToolCallStarted,
+};
 pub use joined::{MAX_JOINED, joined_name};
 pub use limits::Limits;
 pub use name::{NameError, ServerName};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cofer_model::{Event, EventKind};
 use tokio::sync::broadcast;
 
-/// How many status changes are remembered.
+/// How many changes of servers and of their status are remembered.
 const STATUS_MEMORY: usize = 1024;
 /// How many tool call and progress events are remembered; they come by the thousand, so that
 /// they have a memory of their own and do not push status changes out.
@@ -90,7 +90,10 @@ impl EventBus {
         let generation = state.generation;
         let event = Arc::new(Event { generation, kind: kind(generation) });
         match event.kind {
-            EventKind::Status(_) => state.statuses.push(Arc::clone(&event), STATUS_MEMORY),
+            EventKind::Status(_)
+            | EventKind::Added(_)
+            | EventKind::Removed(_)
+            | EventKind::Changed(_) => state.statuses.push(Arc::clone(&event), STATUS_MEMORY),
             EventKind::Preparing(_)
             | EventKind::ToolCallStarted(_)
             | EventKind::ToolCallFinished(_) => {

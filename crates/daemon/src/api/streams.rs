@@ -32,7 +32,7 @@ pub(crate) struct Resume {
 
 /// Events as they happen; resumes after `Last-Event-ID`.
 #[utoipa::path(get, path = "/events", tag = "events", params(Resume),
-    responses((status = 200, description = "Server-Sent Events `mcpServerStatusChanged`, `mcpServerPreparing`, `toolCallStarted`, `toolCallFinished`, and `reset` where events were missed and everything should be read anew", content_type = "text/event-stream")))]
+    responses((status = 200, description = "Server-Sent Events `mcpServerStatusChanged`, `mcpServerAdded`, `mcpServerChanged`, `mcpServerRemoved`, `mcpServerPreparing`, `toolCallStarted`, `toolCallFinished`, and `reset` where events were missed and everything should be read anew", content_type = "text/event-stream")))]
 pub(crate) async fn events(
     State(app): State<App>,
     Params(resume): Params<Resume>,
@@ -97,6 +97,9 @@ fn sse(event: &Event) -> SseEvent {
     let frame = SseEvent::default().id(event.generation.to_string()).event(event.kind.name());
     let framed = match &event.kind {
         EventKind::Status(change) => frame.json_data(change),
+        EventKind::Added(notice) | EventKind::Removed(notice) | EventKind::Changed(notice) => {
+            frame.json_data(notice)
+        }
         EventKind::Preparing(preparing) => frame.json_data(preparing),
         EventKind::ToolCallStarted(started) => frame.json_data(started),
         EventKind::ToolCallFinished(finished) => frame.json_data(finished),
