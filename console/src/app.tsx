@@ -17,6 +17,7 @@ import { NotFound } from "./shell/not-found";
 
 const ServerPage = lazyPage(() => import("./servers/server-page"));
 const ActivityPage = lazyPage(() => import("./activity/activity-page"));
+const EnvironmentsPage = lazyPage(() => import("./environments/environments-page"));
 const SettingsPage = lazyPage(() => import("./settings/settings-page"));
 
 export function App() {
@@ -56,6 +57,7 @@ function Pages() {
           <Route path="/" component={ServersPage} />
           <Route path="/servers/:name/:tab?" component={ServerPage} />
           <Route path="/activity" component={ActivityPage} />
+          <Route path="/environments" component={EnvironmentsPage} />
           <Route path="/settings" component={SettingsPage} />
           <Route component={NotFound} />
         </Switch>

@@ -41,7 +41,7 @@ const STARTS_PROGRAMS: &[&str] = &[
     "runtime/src/command.rs",
     "runtime/src/podman/probe.rs",
     // Asks the programs of a person's own PATH for their versions, in that person's environment.
-    "cofer/src/commands/doctor/programs.rs",
+    "cofer/src/programs.rs",
     // Runs the program that a credentials file names, where the user's environment allows it.
     "proxy/src/auth/external/executable.rs",
 ];

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { serverView } from "../test/server";
-import { lastChange, statusChanged } from "./live";
+import { lastChange, refreshServersSoon, serverRemoved, statusChanged } from "./live";
 import { noteHeard, noteWanted, overlaid } from "./overlay";
 import { queryClient, serversQuery } from "./queries";
 import type { StatusChange } from "./schema";
@@ -54,4 +54,17 @@ test("what a switch asked for is shown until the daemon has answered", () => {
   expect(overlaid(server, performance.now())).toMatchObject({ status: "starting", enabled: true });
   noteWanted("d", null);
   expect(overlaid(server, performance.now())).toMatchObject({ status: "stopped", enabled: false });
+});
+
+test("a server that somebody removes is off the list at once", () => {
+  serverRemoved({ id: "a", name: "a", generation: 2, at: "2026-01-01T00:00:00Z" });
+  expect(queryClient.getQueryData(serversQuery.queryKey)?.map(({ name }) => name)).toEqual(["b"]);
+});
+
+test("a server that somebody adds or changes is asked for, once for many events", async () => {
+  const asked = vi.mocked(queryClient.invalidateQueries).mockClear();
+  refreshServersSoon();
+  refreshServersSoon();
+  await vi.waitFor(() => expect(asked).toHaveBeenCalledWith({ queryKey: ["server"] }));
+  expect(asked.mock.calls.filter(([filter]) => filter?.queryKey?.[0] === "servers")).toHaveLength(1);
 });

@@ -6,7 +6,7 @@ import { connection } from "./connection";
 import { followStream } from "./event-stream";
 import { noteHeard } from "./overlay";
 import { queryClient, serversQuery } from "./queries";
-import type { Preparing, ServerView, StatusChange, ToolCallFinished, ToolCallStarted } from "./schema";
+import type { Preparing, ServerNotice, ServerView, StatusChange, ToolCallFinished, ToolCallStarted } from "./schema";
 import type { SseMessage } from "./sse";
 import { createStore } from "./store";
 
@@ -49,6 +49,8 @@ function receive({ event, data }: SseMessage): void {
   const payload: unknown = parse(data);
   if (!payload) return;
   if (event === "mcpServerStatusChanged") statusChanged(payload as StatusChange);
+  else if (event === "mcpServerRemoved") serverRemoved(payload as ServerNotice);
+  else if (event === "mcpServerAdded" || event === "mcpServerChanged") refreshServersSoon();
   else if (event === "mcpServerPreparing") preparing(payload as Preparing);
   else if (event === "toolCallStarted") callStarted(payload as ToolCallStarted);
   else if (event === "toolCallFinished") callFinished(payload as ToolCallFinished);
@@ -78,6 +80,16 @@ export function statusChanged(change: StatusChange): void {
   queryClient.setQueriesData<ServerView>({ queryKey: ["server"] }, (server) => server && patch(server));
   lastChange.set(change);
   if (change.status === "ready") forgetOffers(change.id);
+  refreshServersSoon();
+}
+
+/** Somebody removed it, perhaps elsewhere: it is off the list at once. */
+export function serverRemoved({ id }: ServerNotice): void {
+  queryClient.setQueryData(serversQuery.queryKey, (servers) => servers?.filter((server) => server.id !== id));
+  refreshServersSoon();
+}
+
+export function refreshServersSoon(): void {
   refreshSoon("servers", () => {
     void queryClient.invalidateQueries({ queryKey: ["servers"] });
     void queryClient.invalidateQueries({ queryKey: ["server"] });

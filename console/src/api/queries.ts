@@ -22,7 +22,6 @@ export const queryClient = new QueryClient({
 /** The path of a server; the name may hold any character but a slash. */
 export const serverPath = (idOrName: string) => `/mcp/servers/${encodeURIComponent(idOrName)}`;
 
-/** Nobody is told of servers that others add or remove, hence the slow poll. */
 export const serversQuery = queryOptions({
   queryKey: ["servers"],
   queryFn: async ({ signal }): Promise<ServerView[]> => {
@@ -30,7 +29,6 @@ export const serversQuery = queryOptions({
     const { servers } = await request<ServerList>("/mcp/servers", { signal });
     return servers.map((server) => overlaid(server, askedAt));
   },
-  refetchInterval: 15_000,
 });
 
 /** One server with what it uses. Measured anew each time it is asked for. */

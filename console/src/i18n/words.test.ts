@@ -37,6 +37,9 @@ test("no text is empty, and Japanese texts are Japanese", () => {
     [
       "app.name",
       "app.title",
+      "connect.names.claude",
+      "connect.names.cursor",
+      "connect.names.vscode",
       "form.providers.gvisor",
       "form.providers.podman",
       "logs.stderr",

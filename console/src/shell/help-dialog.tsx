@@ -7,6 +7,7 @@ const KEYS = [
   ["search", ["/"]],
   ["servers", ["g", "s"]],
   ["activity", ["g", "a"]],
+  ["environments", ["g", "e"]],
   ["settings", ["g", "t"]],
   ["add", ["n"]],
   ["next", ["j"]],

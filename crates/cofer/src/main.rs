@@ -7,7 +7,9 @@ mod commands;
 mod config;
 mod failure;
 mod mcp_clients;
+mod machine;
 mod output;
+mod programs;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api::extract::BodyLimit;
 use crate::gateway::Gateway;
+use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::validate::Surroundings;
@@ -24,6 +25,7 @@ pub(crate) struct Parts {
     pub(crate) containers: Arc<ContainerLauncher>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) surroundings: Surroundings,
+    pub(crate) machine: Arc<dyn Machine>,
     pub(crate) max_message: usize,
     /// Ends streams that would otherwise outlive the daemon.
     pub(crate) closing: CancellationToken,

@@ -26,6 +26,7 @@ use crate::data_dir::DataDir;
 use crate::failure::DaemonError;
 use crate::gateway::Gateway;
 use crate::guard::Guard;
+use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::recorder::{CallCounter, StoreRecorder};
 use crate::registry::Registry;
@@ -54,6 +55,8 @@ pub struct Config {
     pub identity: Option<Arc<dyn Identity>>,
     /// Podman's program, found on `PATH` where it is a plain name.
     pub podman: PathBuf,
+    /// Environments and programs, of which the daemon itself knows nothing.
+    pub machine: Arc<dyn Machine>,
 }
 
 /// What is known once the daemon can be reached.
@@ -123,6 +126,7 @@ pub async fn run(
     }
     background.close();
     background.wait().await;
+    config.machine.close().await;
     containers.close().await;
     store.close().await;
     tracing::info!(target: "MCP", lost_log_lines = telemetry.lost_lines(), "the daemon has stopped");
@@ -217,6 +221,7 @@ fn assemble(
         containers,
         metrics,
         surroundings: Surroundings::of_this_process(),
+        machine: Arc::clone(&config.machine),
         max_message: config.max_message_bytes,
         closing,
     }))

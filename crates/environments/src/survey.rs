@@ -28,7 +28,8 @@ impl Environments {
     /// Remembers that a repository is used. That it could not be is no reason to fail.
     pub async fn note(&self, repository: &Repository) {
         let Some(used) = self.settings.used() else { return };
-        if !self.is_news(repository) {
+        // One that was never prepared has nothing to be shown.
+        if !repository.layout().home().is_dir() || !self.is_news(repository) {
             return;
         }
         let (repository, now) = (repository.clone(), OffsetDateTime::now_utc());
@@ -80,8 +81,7 @@ impl Environments {
         let id = id::given(id)?;
         let tops = self.tops();
         if let Some(named) = named.filter(|named| !tops.iter().any(|top| top == named)) {
-            let message =
-                format!("no environment was used in a repository at {}", named.display());
+            let message = format!("no environment was used in a repository at {}", named.display());
             let recovery = "name the repository as the list of environments has it.";
             return Err(Failure::new(Kind::NotFound, "repository", message, recovery));
         }

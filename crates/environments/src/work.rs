@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_commit_tells_its_command_and_how_that_ended() {
-        let entry = "abc\u{1f}2026-01-02T03:04:05+09:00\u{1f}Say more\n\n$ echo a\necho b\nexit 3\n";
+        let entry =
+            "abc\u{1f}2026-01-02T03:04:05+09:00\u{1f}Say more\n\n$ echo a\necho b\nexit 3\n";
         let told = step(entry.as_bytes()).unwrap();
         assert_eq!((told.commit.as_str(), told.subject.as_str()), ("abc", "Say more"));
         assert_eq!((told.command.as_deref(), told.exit_code), (Some("echo a\necho b"), Some(3)));

@@ -9,6 +9,7 @@ import { Alert } from "../../ui/alert";
 import { CopyButton } from "../../ui/copy-button";
 import { estimateTokens, moment, shellLine } from "../../ui/format";
 import { argvOf } from "../status";
+import { ConnectCard } from "./connect-card";
 import { IsolationCard } from "./isolation-card";
 import { LastCalls } from "./last-calls";
 import { UsageCard } from "./usage-card";
@@ -29,6 +30,7 @@ export function Overview({ server }: { server: ServerView }) {
         <div className="min-w-0 space-y-4">
           <RunsCard server={server} />
           <OffersCard server={server} />
+          <ConnectCard server={server} />
         </div>
         <div className="min-w-0 space-y-4">
           <UsageCard server={server} />

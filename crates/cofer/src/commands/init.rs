@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use cofer_environments::{Environments, Repository};
 
 use super::block_on;
 use crate::failure::Failure;
@@ -34,6 +35,9 @@ pub(crate) fn run(args: InitArgs) -> Result<(), Failure> {
 
 async fn prepare(directory: &std::path::Path) -> Result<String, Failure> {
     let done = cofer_environments::init(directory).await?;
+    let repository = Repository::open(&done.top).await?;
+    // The console shows it from now on.
+    Environments::new(super::env::settings()?).note(&repository).await;
     let top = text::line(&done.top.to_string_lossy());
     let remote = text::line(&done.remote.to_string_lossy());
     Ok(match (done.foreign, done.already) {

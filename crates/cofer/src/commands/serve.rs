@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::cli::Global;
 use crate::config;
 use crate::failure::Failure;
+use crate::machine::ThisMachine;
 use crate::output::say;
 
 /// Run the daemon
@@ -60,12 +61,19 @@ pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
         shim: PathBuf::from("/proc/self/exe"),
         identity: Some(Arc::new(cofer_proxy::GoogleIdentity)),
         podman: config::podman(),
+        machine: Arc::new(machine()?),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new("could not start the runtime").caused_by(error))?;
     runtime.block_on(serve(config))
+}
+
+fn machine() -> Result<ThisMachine, Failure> {
+    ThisMachine::new().map_err(|why| {
+        Failure::mistyped("a setting in the environment cannot be meant").caused_by(why)
+    })
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! The HTTP API: what every route shares is here and in the modules below.
 
 mod calls;
+mod environments;
 pub(crate) mod error;
 pub(crate) mod extract;
 mod servers;
@@ -33,7 +34,7 @@ use error::{ApiError, answer_panic};
     servers((url = "/api/v1")),
     modifiers(&BearerToken),
     security(("token" = [])),
-    components(schemas(cofer_model::StatusChange, cofer_model::Preparing, cofer_model::ToolCallStarted, cofer_model::ToolCallFinished))
+    components(schemas(cofer_model::StatusChange, cofer_model::ServerNotice, cofer_model::Preparing, cofer_model::ToolCallStarted, cofer_model::ToolCallFinished))
 )]
 struct Document;
 
@@ -78,6 +79,11 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(calls::prompts))
         .routes(routes!(volumes::list))
         .routes(routes!(volumes::remove))
+        .routes(routes!(environments::list))
+        .routes(routes!(environments::log))
+        .routes(routes!(environments::diff))
+        .routes(routes!(environments::destroy))
+        .routes(routes!(environments::host))
         .routes(routes!(streams::logs))
         .routes(routes!(streams::events))
         .routes(routes!(tools::check))

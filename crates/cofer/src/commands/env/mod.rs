@@ -72,11 +72,9 @@ impl Context {
         let directory = std::path::absolute(&directory)
             .map_err(|error| Failure::new("could not find the repository").caused_by(error))?;
         let repository = Repository::open(&directory).await?;
-        Ok(Self {
-            environments: Environments::new(settings()?),
-            repository,
-            out: Output::new(json),
-        })
+        let environments = Environments::new(settings()?);
+        environments.note(&repository).await;
+        Ok(Self { environments, repository, out: Output::new(json) })
     }
 
     /// The environment that is meant: the one named, or the only one there is.

@@ -1,0 +1,56 @@
+// What the Environments page reads and does. Environments are made by other processes, of which
+// no event tells: the list is asked for again and again while it is looked at.
+import { queryOptions, useMutation } from "@tanstack/react-query";
+import { request } from "../api/client";
+import { queryClient } from "../api/queries";
+import type {
+  EnvironmentDestroyed,
+  EnvironmentDiff,
+  EnvironmentList,
+  EnvironmentLog,
+  EnvironmentView,
+  HostView,
+} from "../api/schema";
+
+/** An environment and where it is: two repositories may have the same id. */
+export type Place = { repository: string; environment: EnvironmentView };
+
+export const environmentsQuery = queryOptions({
+  queryKey: ["environments"],
+  queryFn: async ({ signal }) => (await request<EnvironmentList>("/environments", { signal })).repositories,
+  refetchInterval: 5_000,
+});
+
+/** Programs are asked for their versions, which takes a moment. */
+export const hostQuery = queryOptions({
+  queryKey: ["host"],
+  queryFn: ({ signal }) => request<HostView>("/host", { signal }),
+  staleTime: 60_000,
+});
+
+const pathOf = ({ repository, environment }: Place, what = "", more = "") =>
+  `/environments/${encodeURIComponent(environment.id)}${what}?repository=${encodeURIComponent(repository)}${more}`;
+
+const keyOf = (what: string, { repository, environment }: Place) => ["environment", what, repository, environment.id];
+
+export const logQuery = (place: Place) =>
+  queryOptions({
+    queryKey: keyOf("log", place),
+    queryFn: ({ signal }) => request<EnvironmentLog>(pathOf(place, "/log"), { signal }),
+    refetchInterval: 10_000,
+  });
+
+export const diffQuery = (place: Place) =>
+  queryOptions({
+    queryKey: keyOf("diff", place),
+    queryFn: ({ signal }) => request<EnvironmentDiff>(pathOf(place, "/diff"), { signal }),
+    refetchOnWindowFocus: false,
+  });
+
+export function useDestroy() {
+  return useMutation({
+    mutationFn: ({ place, force }: { place: Place; force: boolean }) =>
+      request<EnvironmentDestroyed>(pathOf(place, "", force ? "&force=true" : ""), { method: "DELETE" }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ["environments"] }),
+  });
+}
