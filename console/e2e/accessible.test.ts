@@ -1,30 +1,10 @@
 // axe on every page and dialog, in both themes and both languages: WCAG 2.2 A and AA.
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
+import { findings } from "./support/axe";
 import type { Daemon } from "./support/daemon";
 import { EVERYTHING } from "./support/places";
 import { named, showsStatus } from "./support/screen";
 import { expect, test } from "./support/test";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-
-type Finding = { id: string; help: string; nodes: { target: string[]; failureSummary?: string }[] };
-
-/** What axe finds on the page as it is now, in words. */
-async function findings(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const violations = await page.evaluate(async (tags) => {
-    const axe = (
-      window as unknown as { axe: { run: (where: Document, options: object) => Promise<{ violations: Finding[] }> } }
-    ).axe;
-    return (await axe.run(document, { runOnly: tags })).violations;
-  }, TAGS);
-  return violations.flatMap(({ id, help, nodes }) =>
-    nodes.map((node) => `${id} (${help}): ${node.target.join(" ")} ${node.failureSummary ?? ""}`),
-  );
-}
 
 async function populate(daemon: Daemon): Promise<void> {
   await daemon.register({ name: "every", command: EVERYTHING, args: [], description: "shows everything" });
@@ -63,6 +43,7 @@ const PAGES: Record<string, { path: string; sign: string; act?: (page: Page) => 
     sign: "echo",
     act: (page) => page.locator("[role=table] [aria-expanded=false]").first().click(),
   },
+  environments: { path: "/environments", sign: "cofer init" },
   settings: { path: "/settings", sign: "日本語" },
   "no such server": { path: "/servers/nobody/overview", sign: "nobody" },
 };

@@ -24,6 +24,7 @@ test("every page fits the width of a phone", async ({ daemon, open }) => {
   for (const [path, sign] of [
     ["/", "failed"],
     ["/activity", "echo"],
+    ["/environments", "cofer init"],
     ["/settings", "Appearance"],
     ["/servers/failed/overview", "wayward: cannot start, exiting with 2"],
     [`${base}/overview`, "How it runs"],

@@ -121,7 +121,7 @@ export class Daemon {
 }
 
 /** Where Podman's settings for the tests are. */
-function podmanSettings(): NodeJS.ProcessEnv {
+export function podmanSettings(): NodeJS.ProcessEnv {
   const names = ["CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF"];
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }

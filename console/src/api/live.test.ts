@@ -68,3 +68,7 @@ test("a server that somebody adds or changes is asked for, once for many events"
   await vi.waitFor(() => expect(asked).toHaveBeenCalledWith({ queryKey: ["server"] }));
   expect(asked.mock.calls.filter(([filter]) => filter?.queryKey?.[0] === "servers")).toHaveLength(1);
 });
+
+test("the list of servers is not asked for again and again: events tell of every change", () => {
+  expect(serversQuery.refetchInterval).toBeUndefined();
+});

@@ -38,7 +38,6 @@ function Changes({ diff }: { diff: EnvironmentDiff }) {
   const { t } = useTranslation();
   const files = useMemo(() => filesOf(diff.text), [diff.text]);
   const counts = new Map(diff.files.map((file) => [file.path, file]));
-  let lines = 0;
   return (
     <>
       <p role="status" className="mb-3 text-soft">
@@ -50,10 +49,9 @@ function Changes({ diff }: { diff: EnvironmentDiff }) {
         </div>
       )}
       <ul aria-label={t("environments.changes")} className="space-y-3">
-        {files.map((file) => {
-          lines += file.lines.length;
-          return <File key={file.path} file={file} count={counts.get(file.path)} open={lines <= OPEN_LINES} />;
-        })}
+        {files.map((file) => (
+          <File key={file.path} file={file} count={counts.get(file.path)} open={file.endsAt <= OPEN_LINES} />
+        ))}
       </ul>
     </>
   );

@@ -28,6 +28,7 @@ rename to b
 
 test("a diff is taken apart by file", () => {
   expect(filesOf(TEXT).map(({ path }) => path)).toEqual(["README", "old name", "logo.png", "b"]);
+  expect(filesOf(TEXT).map(({ endsAt }) => endsAt)).toEqual([8, 15, 19, 23]);
   expect(filesOf("")).toEqual([]);
 });
 

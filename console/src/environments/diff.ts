@@ -1,14 +1,20 @@
 // Takes the text of `git diff` apart: by file, and each line by what it says.
 
 export type DiffLine = { kind: "added" | "removed" | "place" | "head" | "same"; text: string };
-export type FileDiff = { path: string; lines: DiffLine[] };
+/** `endsAt` is how many lines there are up to its end, with those of the files before it. */
+export type FileDiff = { path: string; lines: DiffLine[]; endsAt: number };
 
 /** The text by file, in its order. */
 export function filesOf(text: string): FileDiff[] {
+  let endsAt = 0;
   return text
     .split(/^(?=diff --git )/m)
     .filter((part) => part.startsWith("diff --git "))
-    .map((part) => ({ path: pathOf(part), lines: linesOf(part) }));
+    .map((part) => {
+      const lines = linesOf(part);
+      endsAt += lines.length;
+      return { path: pathOf(part), lines, endsAt };
+    });
 }
 
 /** The path that a file has now; of one that was removed, the one it had. */

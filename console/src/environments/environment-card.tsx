@@ -14,11 +14,11 @@ import type { Place } from "./queries";
 /** Something that a person wants of an environment. */
 export type Asked = { what: "log" | "diff" | "destroy"; place: Place };
 
-type Props = { place: Place; onAsk: (asked: Asked) => void };
+/** `now` is when this was true, in milliseconds. */
+type Props = { place: Place; now: number; onAsk: (asked: Asked) => void };
 
-export function EnvironmentCard({ place, onAsk }: Props) {
+export function EnvironmentCard({ place, now, onAsk }: Props) {
   const { t } = useTranslation();
-  const language = useLanguage();
   const away = useAway();
   const heading = useId();
   const { environment } = place;
@@ -27,7 +27,7 @@ export function EnvironmentCard({ place, onAsk }: Props) {
     [t("environments.branch"), <Copyable key="branch" text={branch} />],
     [t("environments.image"), <code key="image">{image}</code>],
     [t("environments.container"), <StateWord key="state" state={state} />],
-    [t("environments.age"), <Age key="age" at={created_at} language={language} />],
+    [t("environments.age"), <Age key="age" at={created_at} now={now} />],
     [t("environments.ports"), <Ports key="ports" ports={ports} />],
     [t("environments.worktree"), <code key="worktree">{worktree}</code>],
   ];
@@ -114,8 +114,9 @@ function StateWord({ state }: { state: EnvironmentState }) {
   );
 }
 
-function Age({ at, language }: { at: string; language: string }) {
-  const seconds = (Date.now() - new Date(at).getTime()) / 1000;
+function Age({ at, now }: { at: string; now: number }) {
+  const language = useLanguage();
+  const seconds = (now - new Date(at).getTime()) / 1000;
   return (
     <time dateTime={at} title={moment(at, language)}>
       {duration(seconds, language)}

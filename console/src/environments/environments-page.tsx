@@ -34,7 +34,7 @@ export default function EnvironmentsPage() {
         <div className={`space-y-6 ${away ? "stale" : ""}`}>
           {query.data.length === 0 && <HowToBegin />}
           {query.data.map((repository) => (
-            <Repository key={repository.path} repository={repository} onAsk={ask} />
+            <Repository key={repository.path} repository={repository} now={query.dataUpdatedAt} onAsk={ask} />
           ))}
         </div>
       )}
@@ -46,9 +46,9 @@ export default function EnvironmentsPage() {
   );
 }
 
-type RepositoryProps = { repository: RepositoryView; onAsk: (asked: Asked) => void };
+type RepositoryProps = { repository: RepositoryView; now: number; onAsk: (asked: Asked) => void };
 
-function Repository({ repository: { path, environments, error }, onAsk }: RepositoryProps) {
+function Repository({ repository: { path, environments, error }, now, onAsk }: RepositoryProps) {
   const { t } = useTranslation();
   return (
     <section aria-label={t("environments.repository", { path })}>
@@ -70,7 +70,7 @@ function Repository({ repository: { path, environments, error }, onAsk }: Reposi
       {environments.length > 0 && (
         <ul className="grid items-start gap-3 lg:grid-cols-2" aria-label={t("environments.listOf", { path })}>
           {environments.map((environment) => (
-            <EnvironmentCard key={environment.id} place={{ repository: path, environment }} onAsk={onAsk} />
+            <EnvironmentCard key={environment.id} place={{ repository: path, environment }} now={now} onAsk={onAsk} />
           ))}
         </ul>
       )}
