@@ -31,10 +31,10 @@ export function EnvironmentCard({ place, now, onAsk }: Props) {
     [t("environments.ports"), <Ports key="ports" ports={ports} />],
     [t("environments.worktree"), <code key="worktree">{worktree}</code>],
   ];
-  const button = (what: Asked["what"], label: string, word: string, icon: ReactNode) => (
+  const button = (what: Asked["what"], label: string, word: string, icon: ReactNode, tone = "") => (
     <button
       type="button"
-      className="btn btn-small"
+      className={`btn btn-small ${tone}`}
       aria-label={label}
       disabled={away}
       onClick={() => onAsk({ what, place })}
@@ -78,6 +78,7 @@ export function EnvironmentCard({ place, now, onAsk }: Props) {
             t("environments.destroyOf", { id }),
             t("environments.destroy"),
             <Trash2 size={14} aria-hidden />,
+            "text-bad",
           )}
         </div>
       </article>

@@ -7,6 +7,7 @@ import { useAway } from "../api/connection";
 import type { RepositoryView } from "../api/schema";
 import { Alert, FailureAlert } from "../ui/alert";
 import { CopyButton } from "../ui/copy-button";
+import { tidyJson } from "../ui/format";
 import { PageHead } from "../ui/page";
 import { Sentence } from "../ui/sentence";
 import { EmptyState, Loading } from "../ui/states";
@@ -33,7 +34,7 @@ export default function EnvironmentsPage() {
       {query.data && (
         <div className={`space-y-6 ${away ? "stale" : ""}`}>
           {query.data.length === 0 && <HowToBegin />}
-          {query.data.map((repository) => (
+          {usedFirst(query.data).map((repository) => (
             <Repository key={repository.path} repository={repository} now={query.dataUpdatedAt} onAsk={ask} />
           ))}
         </div>
@@ -45,6 +46,10 @@ export default function EnvironmentsPage() {
     </>
   );
 }
+
+/** Those that have environments, then the others, each by path. */
+const usedFirst = (all: readonly RepositoryView[]) =>
+  all.toSorted((a, b) => Number(b.environments.length > 0) - Number(a.environments.length > 0));
 
 type RepositoryProps = { repository: RepositoryView; now: number; onAsk: (asked: Asked) => void };
 
@@ -79,11 +84,7 @@ function Repository({ repository: { path, environments, error }, now, onAsk }: R
 }
 
 /** For a client's configuration. */
-const CLIENT_ENTRY = JSON.stringify(
-  { mcpServers: { environments: { command: "cofer", args: ["mcp", "environments"] } } },
-  null,
-  2,
-);
+const CLIENT_ENTRY = tidyJson({ mcpServers: { environments: { command: "cofer", args: ["mcp", "environments"] } } });
 
 function HowToBegin() {
   const { t } = useTranslation();

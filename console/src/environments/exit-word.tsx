@@ -15,7 +15,7 @@ export function ExitWord({ command: { running, exit_code: code, failure } }: Pro
     return ["text-soft", CircleX, t(failure ? "environments.notRun" : "environments.ended")] as const;
   })();
   return (
-    <span className={`inline-flex items-center gap-1 whitespace-nowrap ${tone}`}>
+    <span className={`inline-flex items-baseline gap-1 whitespace-nowrap ${tone}`}>
       <Icon size={13} className="self-center" aria-hidden />
       {word}
     </span>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { base64Bytes, bytes, duration, quantile, sentence, shellLine, stripAnsi } from "./format";
+import { base64Bytes, bytes, duration, quantile, sentence, shellLine, stripAnsi, tidyJson } from "./format";
 
 test("sizes and times are short", () => {
   expect([0, 999, 1000, 1_550_000, 140_000_000].map(bytes)).toEqual(["0 B", "999 B", "1.0 kB", "1.6 MB", "140 MB"]);
@@ -30,4 +30,12 @@ test("a message becomes a sentence, a name stays a name", () => {
 test("escape sequences are taken out", () => {
   expect(stripAnsi("\u001b[1;31mx\u001b[0m\u001b(B")).toContain("x");
   expect(stripAnsi("\u001b[1;31mx\u001b[0m")).toBe("x");
+});
+
+test("a list of plain values stays on one line of JSON, and everything means the same", () => {
+  const value = { a: ["x y", '"', "[\n]"], b: [1, 2], c: [{ d: [] }], e: ["one"] };
+  expect(JSON.parse(tidyJson(value))).toEqual(value);
+  expect(tidyJson({ args: ["mcp", "environments"], n: [1, 2] })).toBe(
+    '{\n  "args": ["mcp", "environments"],\n  "n": [1, 2]\n}',
+  );
 });

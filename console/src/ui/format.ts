@@ -78,6 +78,14 @@ export function shellLine(words: readonly string[]): string {
   return words.map(shellWord).join(" ");
 }
 
+/** JSON as people write it: a list of plain values stays on one line. */
+export function tidyJson(value: unknown): string {
+  const text = JSON.stringify(value, null, 2);
+  return text.replace(/\[\n\s+((?:"[^"]*"|[\w.-]+)(?:,\n\s+(?:"[^"]*"|[\w.-]+))*)\n\s+\]/g, (_, items: string) => {
+    return `[${items.replace(/,\n\s+/g, ", ")}]`;
+  });
+}
+
 /** The value below which `part` of the numbers lie. */
 export function quantile(numbers: readonly number[], part: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);

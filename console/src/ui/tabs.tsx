@@ -15,7 +15,7 @@ type Props = {
 export function Tabs({ label, tabs, value, onChange, children }: Props) {
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    showSelected(list.current);
   }, [value]);
   return (
     <Base.Root value={value} onValueChange={(next: unknown) => onChange(String(next))}>
@@ -35,6 +35,14 @@ export function Tabs({ label, tabs, value, onChange, children }: Props) {
       {children}
     </Base.Root>
   );
+}
+
+/** Moves the row sideways and nothing else: the page stays where its reader has it. */
+function showSelected(row: HTMLElement | null): void {
+  const tab = row?.querySelector("[aria-selected=true]")?.getBoundingClientRect();
+  const frame = row?.getBoundingClientRect();
+  if (!row || !tab || !frame) return;
+  row.scrollLeft += Math.min(0, tab.left - frame.left) + Math.max(0, tab.right - frame.right);
 }
 
 /** `keep` leaves what was typed in place while another tab is looked at. */

@@ -164,3 +164,34 @@ async fn a_reader_who_does_not_read_holds_up_nobody() {
         daemon.tool("w", "pid", &json!({})).await.expect(200);
     }
 }
+
+#[tokio::test]
+async fn servers_that_somebody_adds_changes_or_removes_are_told_once_it_is_so() {
+    let daemon = Daemon::start().await;
+    let mut events = daemon.events().await;
+    let server = daemon.register(&wayward("w", &[])).await;
+    daemon.patch("/mcp/servers/w", &json!({"name": "renamed"})).await.expect(200);
+    daemon.act("renamed", "disable").await;
+    daemon.delete("/mcp/servers/renamed").await.expect(204);
+    let seen = events.until("it is removed", |event| event.name == "mcpServerRemoved").await;
+    let told: Vec<(&str, &str)> = seen
+        .iter()
+        .filter(|event| event.name != "mcpServerStatusChanged")
+        .map(|event| (event.name.as_str(), event.data["name"].as_str().unwrap()))
+        .collect();
+    let expected = [
+        ("mcpServerAdded", "w"),
+        ("mcpServerChanged", "renamed"),
+        ("mcpServerChanged", "renamed"),
+        ("mcpServerRemoved", "renamed"),
+    ];
+    assert_eq!(told, expected);
+    for event in seen.iter().filter(|event| event.name != "mcpServerStatusChanged") {
+        assert_eq!(event.data["id"], server["id"], "{event:?}");
+        assert_eq!(event.data["generation"], generation(event), "{event:?}");
+    }
+    // One who comes back is told what happened meanwhile, in the same order.
+    let mut again = daemon.events_after(Some(&seen[0].id)).await;
+    let missed = again.until("it is removed", |event| event.name == "mcpServerRemoved").await;
+    assert_eq!(missed, seen[1..]);
+}

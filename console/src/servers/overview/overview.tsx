@@ -30,13 +30,13 @@ export function Overview({ server }: { server: ServerView }) {
         <div className="min-w-0 space-y-4">
           <RunsCard server={server} />
           <OffersCard server={server} />
-          <ConnectCard server={server} />
         </div>
         <div className="min-w-0 space-y-4">
           <UsageCard server={server} />
           <IsolationCard server={server} />
         </div>
       </div>
+      <ConnectCard server={server} />
       <LastCalls server={server} />
     </div>
   );

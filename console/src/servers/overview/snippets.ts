@@ -1,5 +1,5 @@
 // What a client is told to reach Cofer's gateway. Without the token, unless that is asked for.
-import { shellWord } from "../../ui/format";
+import { shellWord, tidyJson } from "../../ui/format";
 
 /** What a snippet is made for: one server, or all of them where there is no name. */
 export type Target = { origin: string; server: string | null; token: string | null };
@@ -20,14 +20,13 @@ export function clientName(server: string | null): string {
 export function snippetsFor(target: Target): Snippet[] {
   const { server, token } = target;
   const [url, name] = [endpointOf(target), clientName(server)];
-  const json = (value: unknown) => JSON.stringify(value, null, 2);
   // Each client has its own word for a variable of the environment.
   const bearer = (placeholder: string) => ({ Authorization: `Bearer ${token ?? placeholder}` });
   const args = server === null ? ["connect"] : ["connect", server];
   const header = `Authorization: Bearer ${token ?? "$COFER_TOKEN"}`;
   const input = { type: "promptString", id: "cofer-token", description: "Cofer access token", password: true };
   return [
-    { client: "connect", file: null, text: json({ mcpServers: { [name]: { command: "cofer", args } } }) },
+    { client: "connect", file: null, text: tidyJson({ mcpServers: { [name]: { command: "cofer", args } } }) },
     {
       client: "claude",
       file: null,
@@ -36,12 +35,12 @@ export function snippetsFor(target: Target): Snippet[] {
     {
       client: "cursor",
       file: ".cursor/mcp.json",
-      text: json({ mcpServers: { [name]: { url, headers: bearer("${env:COFER_TOKEN}") } } }),
+      text: tidyJson({ mcpServers: { [name]: { url, headers: bearer("${env:COFER_TOKEN}") } } }),
     },
     {
       client: "vscode",
       file: ".vscode/mcp.json",
-      text: json({
+      text: tidyJson({
         ...(token === null ? { inputs: [input] } : {}),
         servers: { [name]: { type: "http", url, headers: bearer("${input:cofer-token}") } },
       }),

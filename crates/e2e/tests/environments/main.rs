@@ -8,4 +8,5 @@ mod hostile;
 mod parallel;
 mod person;
 mod run;
+mod shown;
 mod workshop;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cofer_e2e::{Ended, McpClient, cofer, eventually, image, run};
+use cofer_e2e::{Daemon, Ended, McpClient, cofer, eventually, image, run};
 use serde_json::{Value, json};
 
 /// A prepared repository.
@@ -32,7 +32,10 @@ impl Workshop {
     pub(crate) async fn unprepared() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("repo")).unwrap();
-        let workshop = Self { folder, variables: Vec::new() };
+        // What is remembered for the console is not the user's own.
+        let state = folder.path().join("state").to_str().unwrap().to_owned();
+        let variables = vec![("XDG_STATE_HOME".to_owned(), state)];
+        let workshop = Self { folder, variables };
         workshop.git(&["init", "-q", "-b", "main"]).await;
         workshop.git(&["config", "user.name", "Ada"]).await;
         workshop.git(&["config", "user.email", "ada@example.org"]).await;
@@ -83,6 +86,22 @@ impl Workshop {
         let ended = run(Path::new("git"), &args, &self.environment(), "").await;
         assert_eq!(ended.code, Some(0), "git {args:?}: {}", ended.stderr);
         ended.stdout.trim_end().to_owned()
+    }
+
+    /// The same user's next repository, prepared.
+    pub(crate) async fn neighbour(&self) -> Self {
+        let mut neighbour = Self::unprepared().await;
+        neighbour.variables.clone_from(&self.variables);
+        let done = neighbour.cofer(&["init"]).await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        neighbour
+    }
+
+    /// A daemon of the same user.
+    pub(crate) async fn daemon(&self) -> Daemon {
+        let builder = Daemon::builder();
+        let variables = self.variables.iter();
+        variables.fold(builder, |builder, (name, value)| builder.env(name, value)).start().await
     }
 
     /// `cofer …` in the repository.
@@ -143,7 +162,10 @@ impl Drop for Workshop {
         let repo = self.repo();
         let args = ["env", "destroy", "--all", "--force", "-C", repo.to_str().unwrap_or_default()];
         #[expect(clippy::disallowed_methods, reason = "a destructor cannot wait for a future")]
-        let ended = std::process::Command::new(cofer()).args(args).output();
+        let ended = std::process::Command::new(cofer())
+            .args(args)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .output();
         drop(ended);
     }
 }
