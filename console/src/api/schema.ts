@@ -52,6 +52,123 @@ export type CallResult = {
   result: unknown;
 };
 
+/** A file that differs. */
+export type ChangedFile = {
+  /** Lines that were added; nothing where it is binary. */
+  added?: number | null;
+  /** Its path in the repository. */
+  path: string;
+  /** Lines that were removed; nothing where it is binary. */
+  removed?: number | null;
+};
+
+/** A command that was run in an environment. */
+export type EnvironmentCommand = {
+  /** When it ended; for one in the background, when it was started. */
+  at: string;
+  /** Whether it goes on while others run. */
+  background: boolean;
+  /** Its beginning, cut off where it is long. */
+  command: string;
+  /** How it ended; nothing where it runs, was ended by us, or went with its container. */
+  exit_code?: number | null;
+  /** The sort of failure, where it did not come to an end of its own. */
+  failure?: string | null;
+  /** Whether it runs now. */
+  running: boolean;
+};
+
+/** What was taken away with an environment. */
+export type EnvironmentDestroyed = {
+  /** Whether the branch with its work is still there. */
+  branch_kept: boolean;
+  /** The environment. */
+  environment_id: string;
+  /** The paths that are gone. */
+  removed_paths: (string)[];
+  /** The ids of the containers that were removed. */
+  stopped_containers: (string)[];
+  /** How what ran in it ended: `graceful`, `forced` or `already_stopped`. */
+  termination: string;
+  /** What should be known although it succeeded. */
+  warnings: (string)[];
+};
+
+/** What an environment changed since its beginning, as far as it is committed. */
+export type EnvironmentDiff = {
+  /** The files that differ. */
+  files: (ChangedFile)[];
+  /** As `git diff` writes it. */
+  text: string;
+  /** Whether there is more than is told. */
+  truncated: boolean;
+};
+
+/** Every repository in which environments were used. */
+export type EnvironmentList = {
+  /** Sorted by path. */
+  repositories: (RepositoryView)[];
+};
+
+/** What was done in an environment, the newest first. */
+export type EnvironmentLog = {
+  /** One for each commit since its beginning. */
+  steps: (EnvironmentStep)[];
+  /** Whether there are more than are told. */
+  truncated: boolean;
+};
+
+/** A port in use. */
+export type EnvironmentPort = {
+  /** The port in the container. */
+  container: number;
+  /** The port on which it answers on this machine's loopback address. */
+  host: number;
+};
+
+/** How an environment is. */
+export type EnvironmentState = "running" | "stopped" | "creating" | "destroying" | "unfinished";
+
+/** One commit of an environment. */
+export type EnvironmentStep = {
+  /** When it was made. */
+  at: string;
+  /** The command that changed something. */
+  command?: string | null;
+  /** The commit. */
+  commit: string;
+  /** How that command ended. */
+  exit_code?: number | null;
+  /** The first line of its message. */
+  subject: string;
+};
+
+/** One environment. */
+export type EnvironmentView = {
+  /** The branch with its work, as git in the repository resolves it. */
+  branch: string;
+  /** Its last commands, the newest first. */
+  commands: (EnvironmentCommand)[];
+  /** Its container's name. */
+  container: string;
+  /** Its container's id, once it had one. */
+  container_id?: string | null;
+  /** When it was made. */
+  created_at: string;
+  /** Its id, unique in its repository. */
+  id: string;
+  /** Its container's image. */
+  image: string;
+  /** Ports on which commands in the background answer. */
+  ports: (EnvironmentPort)[];
+  /** How it is. */
+  state: EnvironmentState;
+  /** What it was made for. */
+  title: string;
+  /** Its files. */
+  worktree: string;
+};
+
 /** What every failed HTTP request is answered with. */
 export type ErrorBody = {
   /** The failure. */
@@ -121,6 +238,14 @@ export type HostMount = {
   host: string;
   /** Whether it may be written to. */
   writable?: boolean;
+};
+
+/** The programs that servers and environments are commonly run with, as the daemon finds them. */
+export type HostView = {
+  /** The daemon's `PATH`. */
+  path: string;
+  /** In a fixed order. */
+  programs: (ProgramView)[];
 };
 
 /** Whether a server of an import is registered now. */
@@ -228,11 +353,40 @@ export type Preparing = {
 /** Whether something of the server runs: HST-4.1's coarser word. */
 export type ProcessStatus = "running" | "stopped" | "restarting";
 
+/** A program of this machine. */
+export type ProgramView = {
+  /** What it is called. */
+  name: string;
+  /** Where it is; nothing where it is not on `PATH`. */
+  path?: string | null;
+  /** What it is good for, such as `runs servers written in Python`. */
+  purpose: string;
+  /** What it says about its version; nothing where it does not run. */
+  version?: string | null;
+};
+
 /** Who isolates the server. */
 export type Provider = "gvisor" | "podman" | "process";
 
 /** How requests to a remote server are signed, beside the headers that a person gave. */
 export type RemoteAuth = "google_id_token";
+
+/** Why a repository could not be looked into. */
+export type RepositoryError = {
+  /** What to do next. */
+  hint: string;
+  /** What was attempted and why it failed. */
+  message: string;
+};
+
+/** One repository and its environments. */
+export type RepositoryView = {
+  /** Sorted by id. */
+  environments: (EnvironmentView)[];
+  error?: RepositoryError | null;
+  /** Its working tree: what tells two environments of the same id apart. */
+  path: string;
+};
 
 /** Isolation without which a server must not start. */
 export type Requirement = "gvisor";
@@ -247,6 +401,18 @@ export type ServerId = string;
 export type ServerList = {
   /** Sorted by name. */
   servers: (ServerView)[];
+};
+
+/** `mcpServerAdded`, `mcpServerRemoved` and `mcpServerChanged`: told once it is so, whoever did it. */
+export type ServerNotice = {
+  /** When. */
+  at: string;
+  /** The event's place in the order of all events. */
+  generation: number;
+  /** The server. */
+  id: ServerId;
+  /** Its name from now on; of one that was removed, the one it had. */
+  name: string;
 };
 
 /** One registered server: everything a person decides about it. */
@@ -300,6 +466,10 @@ export type ServerSpec = {
   start_timeout_ms?: number;
   /** Whether the daemon speaks to it over stdin and stdout. */
   stdio_bridge?: boolean;
+  /** The tools that agents may see and call; all where it is empty. `*` stands for anything. */
+  tools_allow?: (string)[];
+  /** The tools that they may not, even where `tools_allow` names them. */
+  tools_deny?: (string)[];
   /** The Streamable HTTP endpoint to use. */
   url?: string | null;
   /** Who it is inside its container, `user` or `user:group`; what the image says where it is not given. */
@@ -402,6 +572,10 @@ export type ServerView = {
   status: Status;
   /** Whether it is bridged over stdio. */
   stdio_bridge: boolean;
+  /** The tools that agents may see and call; all where it is empty. */
+  tools_allow?: (string)[];
+  /** The tools that they may not. */
+  tools_deny?: (string)[];
   /** When its registration was last changed. */
   updated_at: string;
   /** How long the present process has run. */

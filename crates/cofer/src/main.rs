@@ -6,8 +6,8 @@ mod client;
 mod commands;
 mod config;
 mod failure;
-mod mcp_clients;
 mod machine;
+mod mcp_clients;
 mod output;
 mod programs;
 
