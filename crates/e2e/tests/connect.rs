@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use cofer_e2e::{
-    Daemon, McpClient, Upstream, alive, cofer, eventually, processes_with, run, signal, wait_gone,
-    wayward,
+    Daemon, McpClient, Upstream, alive, cofer, command_line, eventually, follow, parent, pids_in,
+    processes_with, run, signal, wait_gone, wayward,
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -119,6 +119,35 @@ async fn a_signal_ends_it_at_once() {
     signal(pid, Signal::TERM);
     eventually("it ends", async || (!alive(pid)).then_some(())).await;
     assert_eq!(gateway.count("DELETE"), 1, "the session is ended");
+}
+
+#[tokio::test]
+async fn it_ends_with_whoever_started_it_also_where_stdin_stays_open() {
+    let gateway = Upstream::start();
+    let dir = data_dir(&gateway.base(), TOKEN);
+    let data = dir.path().to_str().expect("text");
+    let pid_file = dir.path().join("pid");
+    // A shell that starts it in the background, on a pipe that another process holds open.
+    let script = r#"sleep 600 | "$0" connect & echo $! >"$1"; wait"#;
+    let program = cofer();
+    let args = ["-c", script, program.to_str().expect("text"), pid_file.to_str().expect("text")];
+    let env = [("COFER_DATA_DIR", data), ("HOME", data)];
+    let (mut shell, _) = follow(Path::new("/bin/sh"), &args, &env);
+    let pid = eventually("it runs", async || {
+        let pid = pids_in(&pid_file).first().copied()?;
+        command_line(pid).contains("connect").then_some(pid)
+    })
+    .await;
+    let sleeping = eventually("its pipe is held", async || {
+        processes_with("sleep 600").into_iter().find(|held| parent(*held) == shell.id())
+    })
+    .await;
+    // It knows its parent once it serves.
+    eventually("it has asked the daemon", async || (gateway.count("GET") > 0).then_some(())).await;
+    shell.start_kill().expect("the shell can be killed");
+    eventually("it ends", async || (!alive(pid)).then_some(())).await;
+    assert!(alive(sleeping), "its stdin was open all the time");
+    signal(sleeping, Signal::KILL);
 }
 
 /// Joins all servers of a daemon.

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::parent::Parent;
 use crate::serve::{MAX_MESSAGE, carry};
 use crate::stdio;
 
@@ -46,10 +47,11 @@ pub trait Whereabouts: std::fmt::Debug + Send + Sync + 'static {
     fn look(&self) -> Option<Place>;
 }
 
-/// Serves the client on stdin and stdout until it leaves or `shutdown` is ready.
+/// Serves the client on stdin and stdout until it leaves, `parent` is gone or `shutdown` is ready.
 pub async fn connect(
     place: Place,
     whereabouts: Arc<dyn Whereabouts>,
+    parent: Parent,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), SetupError> {
     // The token must not travel through a proxy that the environment names for the web.
@@ -69,7 +71,7 @@ pub async fn connect(
         attendant: gateway,
         redactor: Redactor::default(),
     };
-    carry(remote, shutdown).await;
+    carry(remote, parent, shutdown).await;
     Ok(())
 }
 

@@ -19,4 +19,5 @@ pub use check::{CheckFailed, Checked, Step, check};
 pub use connect::{Place, Whereabouts, connect, refuse};
 pub use identity::GoogleIdentity;
 pub use options::{HeaderError, Options, UrlError, parse_header, parse_url};
+pub use parent::Parent;
 pub use serve::{ProxyError, serve};

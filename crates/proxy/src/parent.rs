@@ -4,19 +4,34 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::process::{PidfdFlags, getppid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// How often the parent is looked for where the system cannot tell us.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Ends when the process that is our parent now has ended.
-pub(crate) async fn gone() {
-    let Some(parent) = getppid() else {
-        // The parent lives outside of what we can see.
-        return std::future::pending().await;
-    };
+/// The process that started us, as long as it is looked up early.
+#[derive(Debug, Clone, Copy)]
+pub struct Parent(Option<Pid>);
+
+impl Parent {
+    /// Our parent now.
+    pub fn now() -> Self {
+        Self(getppid())
+    }
+
+    /// Ends when that process has ended.
+    pub(crate) async fn gone(self) {
+        match self.0 {
+            Some(parent) => gone(parent).await,
+            // The parent lives outside of what we can see.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn gone(parent: Pid) {
     // Not by a signal at the parent's death, which comes when the thread ends that started us.
     if let Some(handle) = pidfd_open(parent, PidfdFlags::NONBLOCK).ok().and_then(waitable) {
         // Between the two calls the number may have become another's.

@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{self, Credentials, NotFound};
 use crate::options::Options;
-use crate::{parent, stdio};
+use crate::parent::Parent;
+use crate::stdio;
 
 /// The longest message, in either direction.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
@@ -31,25 +32,26 @@ pub enum ProxyError {
 /// Serves the client on stdin and stdout until it leaves or `shutdown` is ready. Whether there
 /// are credentials is found out first; nothing is asked of anybody before the client is.
 pub async fn serve(options: Options, shutdown: impl Future<Output = ()>) -> Result<(), ProxyError> {
+    let parent = Parent::now();
     let transport = transport(&options)?;
     let authorizer: Arc<dyn Authorizer> = match credentials(&options, &transport).await? {
         Some(credentials) => Arc::new(credentials),
         None => Arc::new(Unsigned),
     };
     tracing::debug!(url = %options.url, "forwarding");
-    carry(remote(options, transport, authorizer), shutdown).await;
+    carry(remote(options, transport, authorizer), parent, shutdown).await;
     Ok(())
 }
 
-/// Joins stdin and stdout to the server until the client leaves, whoever started us is gone, or
+/// Joins stdin and stdout to the server until the client leaves, `parent` is gone, or
 /// `shutdown` is ready.
-pub(crate) async fn carry(remote: Remote, shutdown: impl Future<Output = ()>) {
+pub(crate) async fn carry(remote: Remote, parent: Parent, shutdown: impl Future<Output = ()>) {
     let stop = CancellationToken::new();
     let pumping = pump(remote, stdio::input(), stdio::output(), stop.clone());
     let ending = async {
         tokio::select! {
             () = shutdown => {}
-            () = parent::gone() => tracing::debug!("the process that started us is gone"),
+            () = parent.gone() => tracing::debug!("the process that started us is gone"),
         }
         stop.cancel();
         std::future::pending::<()>().await;

@@ -19,7 +19,7 @@ use cofer_model::{
 use cofer_runtime::Streams;
 use http::{HeaderMap, Method, Request, Uri};
 use serde_json::Value;
-use tokio::io::{duplex, empty, split};
+use tokio::io::{duplex, empty};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -143,9 +143,9 @@ impl Launcher for RemoteLauncher {
         let (tell, troubles) = mpsc::channel(MAX_TROUBLES);
         let transport = self.transport().await?;
         let remote = self.remote(spec, url.clone(), transport.clone(), tell).await?;
-        let (ours, theirs) = duplex(BUFFER);
-        let (input, output) = split(theirs);
-        let (stdout, stdin) = split(ours);
+        // A pipe each way, so that the end of one is noticed while the other is still open.
+        let (stdin, input) = duplex(BUFFER);
+        let (output, stdout) = duplex(BUFFER);
         let stop = CancellationToken::new();
         let state = watch::Sender::new(State::default());
         let signed = spec.auth.is_some();
@@ -306,3 +306,7 @@ impl Running for Conversation {
         Value::Null
     }
 }
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;

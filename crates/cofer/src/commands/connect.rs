@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use cofer_proxy::{Place, Whereabouts};
+use cofer_proxy::{Parent, Place, Whereabouts};
 use http::HeaderValue;
 use reqwest::Url;
 
@@ -54,6 +54,8 @@ pub(crate) fn run(args: ConnectArgs, global: &Global) -> Result<(), Failure> {
 }
 
 async fn connect(args: ConnectArgs, global: &Global) -> Result<(), Failure> {
+    // Before anything that takes time, in which it may go.
+    let parent = Parent::now();
     let mut signals = Signals::new()
         .map_err(|error| Failure::new("could not listen for signals").caused_by(error))?;
     let shutdown = async move {
@@ -71,7 +73,7 @@ async fn connect(args: ConnectArgs, global: &Global) -> Result<(), Failure> {
         () = &mut shutdown => return Ok(()),
     };
     match found {
-        Ok(place) => cofer_proxy::connect(place, Arc::new(daemon), shutdown)
+        Ok(place) => cofer_proxy::connect(place, Arc::new(daemon), parent, shutdown)
             .await
             .map_err(|error| Failure::from_chain(&error)),
         Err(failure) => {
