@@ -8,6 +8,7 @@ mod builder;
 mod client;
 mod containers;
 mod daemon;
+mod door;
 mod events;
 mod gateway;
 mod http;
@@ -26,6 +27,7 @@ pub use containers::{
     volumes_of, wait_no_container, with,
 };
 pub use daemon::{Daemon, pid_of};
+pub use door::OpenDoor;
 pub use events::{Event, Events};
 pub use gateway::{Exchange, GatewayClient, Messages, stateless};
 pub use http::{Answer, tool_params};

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_mcp::Era;
 use cofer_mcp::http::MirroredArguments;
-use cofer_supervisor::{Notice, ServerHandle};
+use cofer_mcp::{CallError, Era};
+use cofer_supervisor::{CallFailure, Notice, ServerHandle};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::Gateway;
 use super::level::Level;
 use super::lists::{ListKind, read_items};
-use super::rpc::{Answer, Fault};
+use super::rpc::{Answer, Fault, METHOD_NOT_FOUND};
 use super::upstream::Upstream;
 
 /// How long a server that is starting is waited for before its lists are asked.
@@ -298,6 +298,10 @@ impl Watcher {
                     self.mirrored.learn_items(&listing.items);
                 }
                 Some(read_items(kind, listing.items))
+            }
+            // Templates have no capability of their own, so that a server may well not know them.
+            Err(CallFailure::Call(CallError::Rpc(error))) if error.code == METHOD_NOT_FOUND => {
+                Some(Vec::new())
             }
             Err(error) => {
                 let server = self.handle.spec().name.to_string();

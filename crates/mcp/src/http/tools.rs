@@ -52,8 +52,7 @@ impl MirroredArguments {
     /// Learns from a whole list.
     pub fn learn_items(&self, tools: &[Box<RawValue>]) {
         self.mirrors().clear();
-        let annotated = |tool: &&Box<RawValue>| tool.get().contains(ANNOTATION);
-        for tool in tools.iter().filter(annotated) {
+        for tool in tools.iter().filter(|tool| tool.get().contains(ANNOTATION)) {
             self.learn_tool(tool.get());
         }
     }
