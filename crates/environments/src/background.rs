@@ -219,15 +219,23 @@ impl Record {
         })
     }
 
+    /// When it was given its name.
+    fn named_at(&self) -> Option<SystemTime> {
+        let name = uuid::Uuid::parse_str(self.stem.file_name()?.to_str()?).ok()?;
+        let (seconds, nanos) = name.get_timestamp()?.to_unix();
+        Some(SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos))
+    }
+
     /// What a list shows of it, where its container is awake since `awake_since`.
     fn started(&self, awake_since: Option<SystemTime>) -> io::Result<Started> {
-        let at = self.stem.with_extension("command").metadata()?.modified()?;
+        let written = self.stem.with_extension("command").metadata()?.modified()?;
         let (ran, exit_code) = self.end()?;
         let ports = self.text("ports").unwrap_or_default();
         Ok(Started {
             command: self.text("command")?,
-            at,
-            running: ran && awake_since.is_some_and(|awake| at >= awake),
+            at: self.named_at().unwrap_or(written),
+            // Both are times of the file system, whose clock is coarser than ours.
+            running: ran && awake_since.is_some_and(|awake| written >= awake),
             exit_code,
             ports: serde_json::from_str(&ports).unwrap_or_default(),
         })
@@ -306,7 +314,8 @@ mod tests {
         let record = Record::create(folder.path(), "serve").unwrap();
         fs::write(record.stem.with_extension("status"), "running 7\n").unwrap();
         record.note_ports(&[(8080, 40001)]).unwrap();
-        let at = record.started(None).unwrap().at;
+        let at = record.stem.with_extension("command").metadata().unwrap().modified().unwrap();
+        assert!(record.named_at().is_some(), "{record:?}");
         let runs = |awake| started(folder.path(), awake)[0].running;
         assert!(runs(Some(at)), "started in this life of the container");
         assert!(!runs(Some(at + Duration::from_secs(1))), "started in an earlier one");
