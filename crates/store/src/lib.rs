@@ -1,11 +1,12 @@
-//! What is wanted: the registered servers, kept in SQLite (embedded, the default) or in
-//! PostgreSQL. Both have the same table, `kb.agent_workspaces`, and answer alike: one contract
-//! suite (`tests/contract.rs`) runs against both.
+//! What is wanted: the registered servers; and what was said: the chats. Kept in SQLite
+//! (embedded, the default) or in PostgreSQL. Both have the same tables, in the schema `kb`, and
+//! answer alike: the contract suites (`tests/contract.rs`, `tests/chats.rs`) run against both.
 //!
 //! The store answers, it never acts, and it has no clock: every time is passed in. Times are
 //! kept in UTC and to the microsecond, which is what PostgreSQL keeps.
 #![warn(missing_docs)]
 
+mod chats;
 mod error;
 mod postgres;
 mod schema;
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 use cofer_model::{Failure, ServerId, ServerSpec, Status};
 use time::OffsetDateTime;
 
+pub use chats::{ChatStore, ConversationRecord, Cursor, ProviderRecord};
 pub use error::{BadRow, StoreError};
 pub use postgres::PgStore;
 pub use servers::ServerRecord;
@@ -29,7 +31,7 @@ use target::Target;
 
 /// The registered servers. What a method has returned `Ok` for is on the disk.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: ChatStore {
     /// All servers by name, in the order of their bytes. A row that cannot be read stands among
     /// them as a `BadRow`, so that one hand-edited row does not take the others down.
     async fn list(&self) -> Result<Vec<Result<ServerRecord, BadRow>>, StoreError>;

@@ -8,13 +8,14 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgRow};
 use sqlx::query::{Query, QueryAs};
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 
 use crate::StoreError;
+use crate::chats::{self, ChatSql, Texts};
 use crate::schema::{self, Migration};
 use crate::servers::{self, Argument, Backend, Change, Row, Sql};
 
@@ -131,6 +132,7 @@ impl Lease<'_> {
 #[async_trait]
 impl Backend for PgStore {
     const SQL: Sql = servers::POSTGRES;
+    const CHAT: ChatSql = chats::POSTGRES;
 
     async fn rows(
         &self,
@@ -143,6 +145,22 @@ impl Backend for PgStore {
             let query = arguments.into_iter().fold(sqlx::query_as(sql), QueryAs::bind);
             let rows = query.fetch_all(&mut lease.connection).await;
             lease.settle(rows).map_err(|error| classify(attempt, &self.place, error))
+        })
+        .await
+    }
+
+    async fn texts(
+        &self,
+        attempt: &'static str,
+        sql: &'static str,
+        arguments: Vec<Argument>,
+    ) -> Result<Vec<Texts>, StoreError> {
+        self.in_time(attempt, async {
+            let mut lease = self.lease(attempt).await?;
+            let query = arguments.into_iter().fold(sqlx::query(sql), Query::bind);
+            let rows = query.fetch_all(&mut lease.connection).await;
+            let rows = lease.settle(rows).and_then(|rows| rows.iter().map(texts).collect());
+            rows.map_err(|error| classify(attempt, &self.place, error))
         })
         .await
     }
@@ -184,6 +202,10 @@ impl Backend for PgStore {
             tracing::warn!(database = self.place, %error, "the database did not close in order");
         }
     }
+}
+
+fn texts(row: &PgRow) -> Result<Texts, sqlx::Error> {
+    (0..row.len()).map(|column| row.try_get(column)).collect()
 }
 
 /// Which database that is, without the user and the password.

@@ -21,8 +21,10 @@ macro_rules! migrations {
     };
 }
 
-pub(crate) const SQLITE: &[Migration] = migrations!("sqlite": 1 "0001_agent_workspaces",);
-pub(crate) const POSTGRES: &[Migration] = migrations!("postgres": 1 "0001_agent_workspaces",);
+pub(crate) const SQLITE: &[Migration] =
+    migrations!("sqlite": 1 "0001_agent_workspaces", 2 "0002_chats",);
+pub(crate) const POSTGRES: &[Migration] =
+    migrations!("postgres": 1 "0001_agent_workspaces", 2 "0002_chats",);
 
 /// What is to be run on a database that is at version `found`, 0 for an empty one.
 pub(crate) fn pending<'a>(

@@ -14,8 +14,10 @@ pub(crate) use record::Row;
 pub use record::ServerRecord;
 pub(crate) use sql::{POSTGRES, SQLITE, Sql};
 
+use crate::chats::{ChatSql, Texts};
 use crate::{BadRow, Store, StoreError};
-use record::{json_text, time_text};
+use record::json_text;
+pub(crate) use record::{parse, parse_time, time_text};
 
 /// A value for a statement. All values go as text, and the statement casts them.
 pub(crate) type Argument = Option<String>;
@@ -33,6 +35,8 @@ pub(crate) enum Change {
 pub(crate) trait Backend: Send + Sync {
     /// The statements in its dialect.
     const SQL: Sql;
+    /// Those for chats.
+    const CHAT: ChatSql;
 
     async fn rows(
         &self,
@@ -40,6 +44,14 @@ pub(crate) trait Backend: Send + Sync {
         sql: &'static str,
         arguments: Vec<Argument>,
     ) -> Result<Vec<Row>, StoreError>;
+
+    /// Rows of any shape, each column of which is text or NULL.
+    async fn texts(
+        &self,
+        attempt: &'static str,
+        sql: &'static str,
+        arguments: Vec<Argument>,
+    ) -> Result<Vec<Texts>, StoreError>;
 
     async fn change(
         &self,

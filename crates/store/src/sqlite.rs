@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::query::{Query, QueryAs};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions as _, Connection as _};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::StoreError;
+use crate::chats::{self, ChatSql, Texts};
 use crate::schema::{self, Migration};
 use crate::servers::{self, Argument, Backend, Change, Row, Sql};
 
@@ -58,6 +59,7 @@ impl SqliteStore {
 #[async_trait]
 impl Backend for SqliteStore {
     const SQL: Sql = servers::SQLITE;
+    const CHAT: ChatSql = chats::SQLITE;
 
     async fn rows(
         &self,
@@ -69,6 +71,20 @@ impl Backend for SqliteStore {
         let connection = guard.as_mut().ok_or(StoreError::Closed)?;
         let query = arguments.into_iter().fold(sqlx::query_as(sql), QueryAs::bind);
         let rows = query.fetch_all(connection).await;
+        rows.map_err(|error| classify(attempt, &self.place, error))
+    }
+
+    async fn texts(
+        &self,
+        attempt: &'static str,
+        sql: &'static str,
+        arguments: Vec<Argument>,
+    ) -> Result<Vec<Texts>, StoreError> {
+        let mut guard = self.connection.lock().await;
+        let connection = guard.as_mut().ok_or(StoreError::Closed)?;
+        let query = arguments.into_iter().fold(sqlx::query(sql), Query::bind);
+        let rows = query.fetch_all(connection).await;
+        let rows = rows.and_then(|rows| rows.iter().map(texts).collect());
         rows.map_err(|error| classify(attempt, &self.place, error))
     }
 
@@ -106,6 +122,10 @@ impl Backend for SqliteStore {
             tracing::warn!(database = self.place, %error, "the database did not close in order");
         }
     }
+}
+
+fn texts(row: &SqliteRow) -> Result<Texts, sqlx::Error> {
+    (0..row.len()).map(|column| row.try_get(column)).collect()
 }
 
 /// Makes the file where it is missing, takes away what others may do with it, and returns its

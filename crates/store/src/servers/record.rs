@@ -52,16 +52,16 @@ impl ServerRecord {
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(column: &str, text: &str) -> Result<T, String> {
+pub(crate) fn parse<T: serde::de::DeserializeOwned>(column: &str, text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| format!("column {column}: {error}"))
 }
 
-fn parse_time(column: &str, text: &str) -> Result<OffsetDateTime, String> {
+pub(crate) fn parse_time(column: &str, text: &str) -> Result<OffsetDateTime, String> {
     OffsetDateTime::parse(text, &Rfc3339).map_err(|error| format!("column {column}: {error}"))
 }
 
 /// RFC 3339 in UTC to the microsecond, always of the same length, so that text sorts as time.
-pub(super) fn time_text(at: OffsetDateTime) -> String {
+pub(crate) fn time_text(at: OffsetDateTime) -> String {
     let at = at.to_offset(offset!(UTC));
     let (year, month, day) = at.to_calendar_date();
     let (hour, minute, second, micro) = at.to_hms_micro();
