@@ -104,9 +104,9 @@ impl Bridge {
     /// Sends a request and waits for its answer. Dropping the future cancels the request.
     pub async fn call(&self, request: Request) -> Called {
         let started = Instant::now();
-        let mut marks = Marks { sent: None, written: None };
+        let mut marks = Marks::default();
         let result = self.run(request, &mut marks).await;
-        Called { result, timing: marks.timing(started, Instant::now()) }
+        Called { result, timing: marks.timing(started, Instant::now()), id: marks.id }
     }
 
     /// Tells the peer something; lost where the peer is gone or does not read.
@@ -173,6 +173,7 @@ impl Bridge {
 
         let Opened { id, reply } =
             shared.pending.open(request.owner()).ok_or(CallError::Disconnected)?;
+        marks.id = Some(id);
         let sent = AtomicBool::new(false);
         let mut ticket = Ticket { shared, id, sent: &sent, reason: "the caller went away" };
         let stamped = params::stamp(request.params, id, self.era()).ok_or(CallError::BadParams)?;
@@ -217,8 +218,9 @@ async fn wait_for(
     marks: &mut Marks,
 ) -> Result<Bytes, CallError> {
     match reply.await {
-        Ok(Reply::Answer { outcome, written }) => {
+        Ok(Reply::Answer { outcome, written, began }) => {
             marks.written = written;
+            marks.began = Some(began);
             outcome.map_err(CallError::Rpc)
         }
         Ok(Reply::TooLarge { bytes }) => Err(CallError::AnswerTooLarge { bytes, cap: cap as u64 }),
@@ -284,17 +286,25 @@ impl Shared {
 }
 
 /// Moments of one call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Marks {
+    id: Option<u64>,
     sent: Option<Instant>,
     written: Option<Instant>,
+    began: Option<Instant>,
 }
 
 impl Marks {
     fn timing(&self, started: Instant, ended: Instant) -> Timing {
         let sent = self.sent.unwrap_or(ended);
         let written = self.written.unwrap_or(sent).clamp(sent, ended);
-        Timing { queue: sent - started, write: written - sent, server: ended - written }
+        let began = self.began.unwrap_or(ended).clamp(written, ended);
+        Timing {
+            queue: sent - started,
+            write: written - sent,
+            server: began - written,
+            read: ended - began,
+        }
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Called {
     pub result: Result<Bytes, CallError>,
     /// Where the time went.
     pub timing: Timing,
+    /// The id under which the peer saw it; none where it never had its turn.
+    pub id: Option<u64>,
 }
 
 /// Where a call's time went.
@@ -91,8 +93,10 @@ pub struct Timing {
     pub queue: Duration,
     /// Until it was in the peer's pipe.
     pub write: Duration,
-    /// Until the answer was there.
+    /// Until the answer began.
     pub server: Duration,
+    /// Until the answer was whole and with its caller.
+    pub read: Duration,
 }
 
 /// Why a call has no result.

@@ -7,6 +7,7 @@ use std::io;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::Instant;
 
 use crate::oversize::IdScanner;
 
@@ -40,6 +41,12 @@ pub struct LineReader<R> {
     /// How long the last line was: the next is likely to be as long.
     last_length: usize,
     skipping: Option<Skipped>,
+    /// When something was last read.
+    last_read: Instant,
+    /// When the first bytes of the line in `buffer` were read.
+    began: Option<Instant>,
+    /// The same of the line that was last given out.
+    given: Instant,
 }
 
 /// A line over the cap, while it goes by.
@@ -59,7 +66,23 @@ impl Skipped {
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads from `source` lines of at most `cap` bytes.
     pub fn new(source: R, cap: usize) -> Self {
-        Self { source, buffer: BytesMut::new(), scanned: 0, cap, last_length: 0, skipping: None }
+        let now = Instant::now();
+        Self {
+            source,
+            buffer: BytesMut::new(),
+            scanned: 0,
+            cap,
+            last_length: 0,
+            skipping: None,
+            last_read: now,
+            began: None,
+            given: now,
+        }
+    }
+
+    /// When the first bytes of the line that `next` last gave out were read.
+    pub fn began(&self) -> Instant {
+        self.given
     }
 
     /// The next line that is not blank, or none at the end of the stream. May be dropped and
@@ -73,8 +96,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             self.make_room();
             if self.source.read_buf(&mut self.buffer).await? == 0 {
+                self.given = self.began.take().unwrap_or(self.last_read);
                 return Ok(self.rest());
             }
+            self.last_read = Instant::now();
+            self.began.get_or_insert(self.last_read);
         }
     }
 
@@ -99,6 +125,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             return None;
         };
         let line = self.buffer.split_to(self.scanned + at);
+        self.given = self.began.unwrap_or(self.last_read);
+        // What stands behind the line came with its end.
+        self.began = (self.buffer.len() > 1).then_some(self.last_read);
         self.last_length = line.len();
         self.buffer.advance(1);
         self.scanned = 0;

@@ -16,7 +16,12 @@ use crate::params::with_token;
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The peer answered.
-    Answer { outcome: Result<Bytes, RpcError>, written: Option<Instant> },
+    Answer {
+        outcome: Result<Bytes, RpcError>,
+        written: Option<Instant>,
+        /// When the answer's first bytes came.
+        began: Instant,
+    },
     /// The peer's answer was over the cap.
     TooLarge { bytes: u64 },
     /// The peer is gone.
@@ -120,10 +125,10 @@ impl Pending {
     }
 
     /// Gives request `id` its answer; false where nobody waits for it any more.
-    pub(crate) fn answer(&self, id: u64, outcome: Result<Bytes, RpcError>) -> bool {
+    pub(crate) fn answer(&self, id: u64, outcome: Result<Bytes, RpcError>, began: Instant) -> bool {
         let entry = self.lock().entries.remove(&id);
         entry.is_some_and(|entry| {
-            entry.reply.send(Reply::Answer { outcome, written: entry.written }).is_ok()
+            entry.reply.send(Reply::Answer { outcome, written: entry.written, began }).is_ok()
         })
     }
 

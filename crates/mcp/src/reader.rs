@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::io::AsyncRead;
+use tokio::time::Instant;
 
 use crate::bridge::Shared;
 use crate::caller::{Caller, Question, answer_with};
@@ -24,10 +25,10 @@ pub trait Listener: Send + Sync + 'static {
 }
 
 impl Shared {
-    fn take(self: &Arc<Self>, message: Message, listener: &dyn Listener) {
+    fn take(self: &Arc<Self>, message: Message, began: Instant, listener: &dyn Listener) {
         match message {
             Message::Response { id, outcome } => {
-                if !id.is_some_and(|id| self.pending.answer(id, outcome)) {
+                if !id.is_some_and(|id| self.pending.answer(id, outcome, began)) {
                     tracing::debug!(?id, "an answer came that nobody waits for");
                 }
             }
@@ -123,10 +124,10 @@ pub(crate) async fn read_messages<R>(
     loop {
         match lines.next().await {
             Ok(Some(Frame::Line(line))) => match Incoming::parse(&line) {
-                Ok(Incoming::One(message)) => shared.take(message, &*listener),
+                Ok(Incoming::One(message)) => shared.take(message, lines.began(), &*listener),
                 Ok(Incoming::Batch(messages)) => {
                     for message in messages {
-                        shared.take(message, &*listener);
+                        shared.take(message, lines.began(), &*listener);
                     }
                 }
                 Err(_) => listener.noise(&line),

@@ -49,6 +49,6 @@ pub use spec::{
 pub use spec_parse::{parse_patch, parse_registration};
 pub use state::{Exit, Failure, FailureKind, Health, PeerInfo, ProcessStatus, Status, Usage};
 pub use view::{
-    ActivityEntry, ActivityPage, LogEntry, LogPage, LogStream, Outcome, ServerList, ServerView,
-    Stages, VolumeList, VolumeView,
+    ActivityEntry, ActivityPage, CallSource, LogEntry, LogPage, LogStream, Outcome, RecordedCall,
+    RecordedText, ServerList, ServerView, Stages, VolumeList, VolumeView,
 };

@@ -235,8 +235,26 @@ pub struct Stages {
     pub queue_ms: f64,
     /// Until the request was in the server's pipe.
     pub write_ms: f64,
-    /// Until the answer was there.
+    /// Until the answer began.
     pub server_ms: f64,
+    /// Until the answer was whole.
+    #[serde(default)]
+    pub read_ms: f64,
+}
+
+/// By which way a call came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallSource {
+    /// A program over the HTTP API.
+    #[default]
+    Api,
+    /// A person in the console.
+    Console,
+    /// A model in a chat.
+    Chat,
+    /// An MCP client.
+    Gateway,
 }
 
 /// One recent call.
@@ -255,6 +273,12 @@ pub struct ActivityEntry {
     /// Who called, where it is known.
     #[serde(default)]
     pub client: Option<String>,
+    /// By which way it came.
+    #[serde(default)]
+    pub source: CallSource,
+    /// Whether its request and its answer are still there to be looked at.
+    #[serde(default)]
+    pub recorded: bool,
     /// When it began.
     #[serde(with = "time::serde::rfc3339")]
     pub started_at: OffsetDateTime,
@@ -270,6 +294,35 @@ pub struct ActivityEntry {
     pub request_bytes: u64,
     /// Bytes of the answer.
     pub response_bytes: u64,
+}
+
+/// A text that was sent or received, as far as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RecordedText {
+    /// What is kept of it.
+    pub text: String,
+    /// How many bytes it had.
+    pub bytes: u64,
+    /// Whether its end is missing.
+    pub truncated: bool,
+    /// Whether a secret was taken out of it.
+    pub redacted: bool,
+}
+
+/// One call down to the wire.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RecordedCall {
+    /// What the activity says of it.
+    #[serde(flatten)]
+    pub call: ActivityEntry,
+    /// The JSON-RPC request.
+    pub request: RecordedText,
+    /// The JSON-RPC result or error; none where no answer came.
+    pub response: Option<RecordedText>,
+    /// What stands in the server's log from the call's beginning to its end.
+    pub stderr: Vec<LogEntry>,
+    /// Whether the same request can be made again.
+    pub replayable: bool,
 }
 
 /// Recent calls, newest first.

@@ -8,13 +8,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofer_mcp::{CallError, Called, Timing, member};
 use cofer_model::{
-    ActivityEntry, EventKind, Outcome, ServerId, Stages, ToolCallFinished, ToolCallStarted,
+    ActivityEntry, CallSource, EventKind, Outcome, ServerId, Stages, ToolCallFinished,
+    ToolCallStarted,
 };
 use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::events::EventBus;
+use crate::flight::{FlightRecorder, Landing, Part};
 use crate::server::ServerLog;
 
 /// How many calls are remembered.
@@ -61,13 +63,14 @@ pub trait CallObserver: Send + Sync + 'static {
 pub(crate) struct CallRecorder {
     pub(crate) events: EventBus,
     pub(crate) activity: Arc<ActivityLog>,
+    pub(crate) flights: Arc<FlightRecorder>,
     pub(crate) observer: Arc<dyn CallObserver>,
 }
 
 /// A call that is under way. Dropped before it is finished, it counts as cancelled.
 pub(crate) struct CallRecord<'a> {
     recorder: &'a CallRecorder,
-    log: &'a ServerLog,
+    log: &'a Arc<ServerLog>,
     call_id: Uuid,
     id: ServerId,
     server: Cow<'a, str>,
@@ -75,14 +78,18 @@ pub(crate) struct CallRecord<'a> {
     tool: Option<String>,
     started_at: OffsetDateTime,
     started: Instant,
-    request_bytes: u64,
+    /// What the flight recorder keeps of the params, which themselves are let go once sent.
+    params: Option<Part>,
     client: Option<Arc<str>>,
+    source: CallSource,
+    /// Where the server's log stood.
+    position: u64,
     finished: bool,
 }
 
 /// A call that begins.
 pub(crate) struct Beginning<'a, 'p> {
-    pub(crate) log: &'a ServerLog,
+    pub(crate) log: &'a Arc<ServerLog>,
     pub(crate) id: ServerId,
     /// The server's name.
     pub(crate) server: &'a str,
@@ -90,25 +97,31 @@ pub(crate) struct Beginning<'a, 'p> {
     pub(crate) params: Option<&'p Bytes>,
     /// Who calls.
     pub(crate) client: Option<Arc<str>>,
+    /// By which way.
+    pub(crate) source: CallSource,
+    /// The call's id, where the caller gave it one.
+    pub(crate) call_id: Option<Uuid>,
 }
 
 impl CallRecorder {
     /// Takes note that a call begins.
     pub(crate) fn begin<'a>(&'a self, beginning: Beginning<'a, '_>) -> CallRecord<'a> {
-        let Beginning { log, id, server, method, params, client } = beginning;
+        let Beginning { log, id, server, method, params, client, source, call_id } = beginning;
         let tool = ToolCall::read(method, params);
         let record = CallRecord {
             recorder: self,
             log,
-            call_id: Uuid::new_v4(),
+            call_id: call_id.unwrap_or_else(Uuid::new_v4),
             id,
             server: Cow::Borrowed(server),
             method: method.to_owned(),
             tool: tool.as_ref().map(|tool| tool.name.to_string()),
             started_at: OffsetDateTime::now_utc(),
             started: Instant::now(),
-            request_bytes: params.map_or(0, |params| params.len() as u64),
+            params: params.map(Part::of),
             client,
+            source,
+            position: log.position(),
             finished: false,
         };
         if let Some(tool) = tool {
@@ -135,7 +148,25 @@ impl CallRecord<'_> {
         } else if outcome == Outcome::Timeout {
             tracing::warn!(target: "MCP", server = %self.server, method = %self.method, "a call timed out; the server was not restarted");
         }
-        self.tell_end(outcome, error, size, called.timing);
+        let entry = self.tell_end(outcome, error, size, called.timing);
+        self.land(entry, called.id, Some(&called.result));
+    }
+
+    /// Keeps the call for the flight recorder.
+    fn land(
+        &mut self,
+        entry: Arc<ActivityEntry>,
+        rpc_id: Option<u64>,
+        result: Option<&Result<Bytes, CallError>>,
+    ) {
+        self.recorder.flights.keep(Landing {
+            entry,
+            rpc_id,
+            params: self.params.take(),
+            result,
+            log: self.log,
+            position: self.position,
+        });
     }
 
     fn tell_start(&self, tool: &ToolCall<'_>) {
@@ -187,7 +218,7 @@ impl CallRecord<'_> {
         error: Option<String>,
         response_bytes: u64,
         timing: Timing,
-    ) {
+    ) -> Arc<ActivityEntry> {
         let duration_ms = millis(self.started.elapsed());
         if let Some(tool) = &self.tool {
             let finished = ToolCallFinished {
@@ -208,20 +239,25 @@ impl CallRecord<'_> {
             method: self.method.clone(),
             tool: self.tool.clone(),
             client: self.client.as_deref().map(str::to_owned),
+            source: self.source,
+            recorded: true,
             started_at: self.started_at,
             duration_ms,
             stages: Stages {
                 queue_ms: millis(timing.queue),
                 write_ms: millis(timing.write),
                 server_ms: millis(timing.server),
+                read_ms: millis(timing.read),
             },
             outcome,
             error: error.map(|error| self.log.redact(error)),
-            request_bytes: self.request_bytes,
+            request_bytes: self.params.as_ref().map_or(0, Part::len),
             response_bytes,
         };
         self.recorder.observer.finished(&entry);
-        self.recorder.activity.push(Arc::new(entry));
+        let entry = Arc::new(entry);
+        self.recorder.activity.push(Arc::clone(&entry));
+        entry
     }
 }
 
@@ -234,9 +270,12 @@ impl Drop for CallRecord<'_> {
             let duration_ms = millis(self.started.elapsed());
             tracing::warn!(target: "TOOLS", server = %self.server, tool, call = %self.call_id, duration_ms, "the caller went away; the call was cancelled");
         }
-        let timing =
-            Timing { queue: Duration::ZERO, write: Duration::ZERO, server: self.started.elapsed() };
-        self.tell_end(Outcome::Cancelled, Some("the caller went away".to_owned()), 0, timing);
+        let nothing = Duration::ZERO;
+        let server = self.started.elapsed();
+        let timing = Timing { queue: nothing, write: nothing, server, read: nothing };
+        let why = "the caller went away".to_owned();
+        let entry = self.tell_end(Outcome::Cancelled, Some(why), 0, timing);
+        self.land(entry, None, None);
     }
 }
 

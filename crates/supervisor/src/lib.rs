@@ -9,6 +9,7 @@
 mod calls;
 mod container;
 mod events;
+mod flight;
 mod launch;
 mod remote;
 mod remote_failure;
@@ -19,6 +20,7 @@ mod supervisor;
 pub use calls::{ActivityLog, CallObserver};
 pub use container::ContainerLauncher;
 pub use events::{EventBus, Subscription};
+pub use flight::{Cut, Flight, FlightRecorder};
 pub use launch::{
     Door, Explanation, Facts, Launched, Launcher, LauncherByKind, ProcessLauncher, Running, Tell,
 };

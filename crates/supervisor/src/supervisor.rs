@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 
 use crate::calls::{ActivityLog, CallObserver, CallRecorder};
 use crate::events::EventBus;
+use crate::flight::FlightRecorder;
 use crate::launch::Launcher;
 use crate::server::{
     Beginning, Driver, DriverParts, HandleParts, Means, Notices, Order, Publisher, Recorder,
@@ -84,7 +85,8 @@ impl Supervisor {
         observer: Arc<dyn CallObserver>,
         events: EventBus,
     ) -> Self {
-        let calls = CallRecorder { events, activity: Arc::default(), observer };
+        let calls =
+            CallRecorder { events, activity: Arc::default(), flights: Arc::default(), observer };
         let boot_slots = Arc::new(Semaphore::new(config.boot_parallelism.max(1)));
         let inner = Inner {
             config,
@@ -176,6 +178,11 @@ impl Supervisor {
     /// The most recent calls.
     pub fn activity(&self) -> &ActivityLog {
         &self.inner.calls.activity
+    }
+
+    /// The same calls down to the wire, as far as they are kept.
+    pub fn flights(&self) -> &FlightRecorder {
+        &self.inner.calls.flights
     }
 
     /// Stops every server, all at once; ends when nothing of them is left.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use cofer_mcp::{Bridge, CallError, Called, Caller, Era, Listing, Request, collect_pages};
-use cofer_model::{Failure, PeerInfo, ServerId, ServerSpec, Status, Usage};
+use cofer_model::{CallSource, Failure, PeerInfo, ServerId, ServerSpec, Status, Usage};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use super::inbox::Order;
 use super::log::ServerLog;
@@ -73,12 +74,17 @@ pub struct Asking<'a> {
     pub caller: Option<Arc<dyn Caller>>,
     /// What the activity calls whoever asks.
     pub client: Option<Arc<str>>,
+    /// By which way the request came.
+    pub source: CallSource,
+    /// The id under which the call is recorded, where whoever asks wants to know it before.
+    pub call_id: Option<Uuid>,
 }
 
 impl<'a> Asking<'a> {
     /// A request of nobody in particular.
     pub fn new(method: &'a str, params: Option<Bytes>) -> Self {
-        Self { method, params, timeout: None, caller: None, client: None }
+        let source = CallSource::default();
+        Self { method, params, timeout: None, caller: None, client: None, source, call_id: None }
     }
 }
 
@@ -174,7 +180,7 @@ impl ServerHandle {
         bridge: &Bridge,
         asking: Asking<'_>,
     ) -> Result<Bytes, CallFailure> {
-        let Asking { method, params, timeout, caller, client } = asking;
+        let Asking { method, params, timeout, caller, client, source, call_id } = asking;
         let spec = self.parts.spec.load_full();
         let timeout = timeout.unwrap_or_else(|| spec.call_timeout());
         let record = self.parts.calls.begin(Beginning {
@@ -184,6 +190,8 @@ impl ServerHandle {
             method,
             params: params.as_ref(),
             client,
+            source,
+            call_id,
         });
         let called: Called = bridge.call(Request::new(method, params, timeout).by(caller)).await;
         record.finish(&called);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -34,6 +35,8 @@ const ROTATION: Rotation = Rotation { max_bytes: 4 << 20, keep: 3 };
 #[derive(Debug)]
 pub struct ServerLog {
     state: Mutex<State>,
+    /// The last line's number, to be read without the lock by every call.
+    position: AtomicU64,
     feed: broadcast::Sender<Arc<LogEntry>>,
     redactor: ArcSwap<Redactor>,
     path: PathBuf,
@@ -83,7 +86,13 @@ impl ServerLog {
             state.push(at, stream, line);
         }
         let feed = broadcast::Sender::new(FEED);
-        Self { state: Mutex::new(state), feed, redactor: ArcSwap::from_pointee(redactor), path }
+        Self {
+            position: AtomicU64::new(state.last_seq),
+            state: Mutex::new(state),
+            feed,
+            redactor: ArcSwap::from_pointee(redactor),
+            path,
+        }
     }
 
     /// The last `count` lines, oldest first.
@@ -114,7 +123,17 @@ impl ServerLog {
 
     /// Where the log stands now; for `stderr_since`.
     pub(crate) fn position(&self) -> u64 {
-        self.lock().last_seq
+        self.position.load(Ordering::Acquire)
+    }
+
+    /// The first `limit` lines after `position`. Costs next to nothing where there are none.
+    pub(crate) fn since(&self, position: u64, limit: usize) -> Vec<Arc<LogEntry>> {
+        if self.position() <= position || limit == 0 {
+            return Vec::new();
+        }
+        let state = self.lock();
+        let start = state.lines.partition_point(|entry| entry.seq <= position);
+        state.lines.range(start..).take(limit).cloned().collect()
     }
 
     /// The end of what the server wrote to stderr after `position`.
@@ -147,6 +166,7 @@ impl ServerLog {
             // Sent under the lock, so that followers see the log's order. Nobody may follow.
             self.feed.send(entry).ok();
         }
+        self.position.store(state.last_seq, Ordering::Release);
         state.file.flush().ok();
     }
 
