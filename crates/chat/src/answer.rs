@@ -54,7 +54,7 @@ impl Asking<'_> {
 
     async fn wait(&self, pause: Duration, tried: u32, why: &ModelFailure) -> Result<(), Broken> {
         let after_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(target: "CHAT", attempt = tried, after_ms, reason = %why, "the provider asks to wait");
+        tracing::info!(attempt = tried, after_ms, reason = %why, "the provider asks to wait");
         let told = EventBody::Retrying {
             attempt: tried,
             of: RETRIES,

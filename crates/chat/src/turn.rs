@@ -495,7 +495,7 @@ async fn keep_notice(
 }
 
 async fn tell_failure(journal: &dyn Journal, turn_id: Uuid, failure: ModelFailure) {
-    tracing::warn!(target: "CHAT", turn = %turn_id, kind = ?failure.kind, reason = %failure, "a turn failed");
+    tracing::warn!(turn = %turn_id, kind = ?failure.kind, reason = %failure, "a turn failed");
     let told = failure.clone();
     keep_notice(journal, turn_id, NoticeKind::Error { error: failure }, |_| {
         EventBody::TurnError(told)
@@ -506,7 +506,7 @@ async fn tell_failure(journal: &dyn Journal, turn_id: Uuid, failure: ModelFailur
 /// A notice that cannot be stored is told all the same: the turn has ended either way.
 async fn keep_or_log(journal: &dyn Journal, message: &Message) {
     if let Err(error) = journal.keep(message).await {
-        tracing::warn!(target: "CHAT", kind = ?ModelFailureKind::Internal, %error, "a notice was not stored");
+        tracing::warn!(kind = ?ModelFailureKind::Internal, %error, "a notice was not stored");
     }
 }
 

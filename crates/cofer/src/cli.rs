@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{client, completions, connect, env, init, mcp, proxy, serve, server};
+use crate::commands::{chat, client, completions, connect, env, init, mcp, proxy, serve, server};
 
 /// Runs, guards, joins and shows MCP servers.
 #[derive(Debug, Parser)]
@@ -52,6 +52,7 @@ pub(crate) enum Command {
     /// Look at what agents did in environments, and take it over
     #[command(subcommand)]
     Env(env::EnvCommand),
+    Chat(chat::ChatArgs),
     /// Print the link that opens the console
     Console,
     /// Look for what is wrong or missing on this machine

@@ -8,6 +8,7 @@ use cofer_supervisor::{ContainerLauncher, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::extract::BodyLimit;
+use crate::chat::Chat;
 use crate::gateway::Gateway;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
@@ -22,6 +23,7 @@ pub(crate) struct Parts {
     pub(crate) registry: Registry,
     pub(crate) gateway: Gateway,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) chat: Arc<Chat>,
     pub(crate) containers: Arc<ContainerLauncher>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) surroundings: Surroundings,

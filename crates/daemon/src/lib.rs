@@ -6,6 +6,7 @@
 
 mod api;
 mod app;
+mod chat;
 mod console;
 mod data_dir;
 mod failure;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt as _;
+use cofer_chat::Environment;
 use cofer_mcp::http::Identity;
 use cofer_runtime::podman::Podman;
 use cofer_runtime::{become_subreaper, sweep};
@@ -22,6 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::api;
 use crate::app::{App, Parts};
+use crate::chat::Chat;
 use crate::data_dir::DataDir;
 use crate::failure::DaemonError;
 use crate::gateway::Gateway;
@@ -124,6 +126,7 @@ pub async fn run(
         _ = async { tokio::join!(app.supervisor().shut_down(), &mut serving) } => {}
         () = stopped => tracing::warn!("some requests were cut off"),
     }
+    app.chat.shut_down().await;
     background.close();
     background.wait().await;
     config.machine.close().await;
@@ -214,9 +217,12 @@ fn assemble(
         EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),
     );
     let gateway = Gateway::new(supervisor.clone(), closing.clone());
+    let environment = Environment::read(|variable| std::env::var(variable).ok());
+    let chat = Chat::new(Arc::clone(&store), supervisor.clone(), environment, closing.clone());
     Ok(App::new(Parts {
         gateway,
         registry: Registry::new(Arc::clone(&store), supervisor, counter),
+        chat: Arc::new(chat),
         store,
         containers,
         metrics,

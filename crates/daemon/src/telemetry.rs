@@ -5,11 +5,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cofer_supervisor::{RotatingFile, Rotation};
-use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::filter::{Directive, EnvFilter, ParseError};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
@@ -61,7 +62,7 @@ pub enum TelemetryError {
 impl Telemetry {
     /// Sends every event of this process to stderr and to `cofer.log` in `logs`.
     pub(crate) fn init(logs: &Path) -> Result<Self, TelemetryError> {
-        let filter = filter_from(|variable| std::env::var(variable).ok())?;
+        let filter = without_secrets(filter_from(|variable| std::env::var(variable).ok())?);
         check_writable(logs)?;
         let file = RotatingFile::new(logs.join(FILE), Rotation::default());
         let (telemetry, both) = Self::start(file, io::stderr())?;
@@ -101,6 +102,13 @@ fn filter_from(get: impl Fn(&str) -> Option<String>) -> Result<EnvFilter, Teleme
         }
     }
     Ok(EnvFilter::new(DEFAULT_FILTER))
+}
+
+/// Below these targets stand other crates' words about requests to model providers, keys and
+/// all; what is worth knowing of them, the chat says itself.
+fn without_secrets(filter: EnvFilter) -> EnvFilter {
+    let quiet = |target| Directive::from_str(target).expect("a constant");
+    filter.add_directive(quiet("genai=off")).add_directive(quiet("h2=info"))
 }
 
 /// A log that cannot be written is told at the start, when somebody looks.

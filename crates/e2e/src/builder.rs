@@ -9,6 +9,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::task::JoinSet;
 
 use crate::daemon::Daemon;
+use crate::http::plain_client;
 use crate::programs::{cofer, command};
 use crate::wait::within;
 
@@ -97,7 +98,7 @@ impl DaemonBuilder {
             _home: home,
             stdout,
             stderr,
-            client: client(),
+            client: plain_client(),
             ended: false,
             _tasks: tasks,
         })
@@ -111,11 +112,6 @@ pub struct Refusal {
     pub code: Option<i32>,
     /// What it said.
     pub stderr: String,
-}
-
-/// Talks to loopback only, whatever proxies the environment names.
-fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().expect("a client without TLS")
 }
 
 /// The address in the ready line; none where stdout ended instead.

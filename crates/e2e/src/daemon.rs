@@ -170,6 +170,21 @@ impl Daemon {
         Events::new(response)
     }
 
+    /// The events of one turn of a chat, as `POST /chat` streams them.
+    pub async fn chat(&self, body: &Value) -> Events {
+        self.stream(self.request(Method::POST, "/chat").json(body)).await
+    }
+
+    /// The events that a request is answered with.
+    pub async fn stream(&self, request: RequestBuilder) -> Events {
+        let response = within("the event stream opens", request.send()).await;
+        let response = response.expect("the event stream opens");
+        if response.status() != 200 {
+            panic!("{}: {}", response.status(), response.text().await.unwrap_or_default());
+        }
+        Events::new(response)
+    }
+
     /// Waits until a server has this status, told by the events, and returns the server.
     pub async fn wait_status(&self, name: &str, status: &str) -> Value {
         self.wait_server(name, &format!("status {status}"), |server| server["status"] == status)

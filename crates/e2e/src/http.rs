@@ -3,6 +3,15 @@
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
+/// A client that talks to this machine only, whatever proxies the environment names. Where the
+/// workspace is built as a whole, reqwest has TLS without a provider of cryptography and wants
+/// to be given one.
+pub fn plain_client() -> reqwest::Client {
+    // Another test of the same process may have been first.
+    rustls::crypto::ring::default_provider().install_default().ok();
+    reqwest::Client::builder().no_proxy().build().expect("a client for loopback")
+}
+
 /// A whole HTTP answer.
 #[derive(Debug, Clone)]
 pub struct Answer {

@@ -12,6 +12,7 @@ mod door;
 mod events;
 mod gateway;
 mod http;
+mod model;
 mod order;
 mod peer;
 mod process;
@@ -30,7 +31,8 @@ pub use daemon::{Daemon, pid_of};
 pub use door::OpenDoor;
 pub use events::{Event, Events};
 pub use gateway::{Exchange, GatewayClient, Messages, stateless};
-pub use http::{Answer, tool_params};
+pub use http::{Answer, plain_client, tool_params};
+pub use model::{FakeModel, Reply};
 pub use order::OrderLog;
 pub use peer::Peer;
 pub use process::{

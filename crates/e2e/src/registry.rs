@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::process::Child;
 
 use crate::containers::{image, podman};
+use crate::http::plain_client;
 use crate::programs::command;
 use crate::wait::eventually;
 
@@ -92,7 +93,7 @@ impl Registry {
 
     /// Waits until it answers as a registry of its kind does; false where it ended instead.
     async fn is_up(&mut self) -> bool {
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client without TLS");
+        let client = plain_client();
         let url = format!("http://{}/v2/", self.address());
         let expected = if self.login { 401 } else { 200 };
         eventually("the registry answers", async || {

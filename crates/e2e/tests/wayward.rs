@@ -1,7 +1,8 @@
 //! `wayward` itself, on its own pipes: a fixture that does not do what it says proves nothing.
 
 use cofer_e2e::{
-    Peer, alive, eventually, is_session_leader, kill, pids_in, processes_with, signal, wait_gone,
+    Peer, alive, eventually, is_session_leader, kill, pids_in, plain_client, processes_with,
+    signal, wait_gone,
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -172,7 +173,7 @@ async fn over_http_it_keeps_a_session() {
         let flags = ["--http", number.as_str(), "--http-stream"];
         let _peer = Peer::start(&flags[..if stream { 3 } else { 2 }]);
         let url = format!("http://127.0.0.1:{port}/mcp");
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = plain_client();
         let post = |body: &'static str| client.post(&url).body(body);
         let opened = eventually("it listens", async || post(INITIALIZE).send().await.ok()).await;
         let session = opened.headers()["mcp-session-id"].clone();

@@ -35,6 +35,8 @@ pub enum ErrorKind {
     StoreUnavailable,
     /// The container engine is not there, or did not do what it was asked.
     EngineUnavailable,
+    /// A provider of models did not do what it was asked.
+    ProviderError,
     /// Our bug.
     Internal,
 }

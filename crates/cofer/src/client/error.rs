@@ -16,6 +16,8 @@ pub(crate) enum ClientError {
     BadUrl { url: String },
     #[error("could not set up the HTTP client")]
     Setup(#[source] reqwest::Error),
+    #[error("could not set up the HTTP client")]
+    Tls(#[source] rustls::Error),
     #[error("no daemon answers at {url}")]
     Unreachable { url: String, source: RootCause },
     #[error("the daemon at {url} did not answer within {} s", after.as_secs())]
@@ -74,7 +76,7 @@ impl ClientError {
             Self::Unreadable(_) => {
                 "the daemon may be of another version; `cofer doctor` compares.".to_owned()
             }
-            Self::Api(_) | Self::Setup(_) | Self::TooLarge => String::new(),
+            Self::Api(_) | Self::Setup(_) | Self::Tls(_) | Self::TooLarge => String::new(),
         }
     }
 }

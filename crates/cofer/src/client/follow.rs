@@ -1,6 +1,7 @@
-//! A log that goes on: the daemon's Server-Sent Events, one line of the log each.
+//! What goes on: the daemon's Server-Sent Events, as the lines of a log or the events of a chat.
 
 use cofer_model::LogEntry;
+use serde_json::Value;
 
 use super::{Client, ClientError};
 
@@ -22,7 +23,7 @@ impl<'a> Follower<'a> {
     /// The next line; none when the daemon ends or the server is removed.
     pub(crate) async fn next(&mut self) -> Result<Option<LogEntry>, ClientError> {
         loop {
-            if let Some(data) = self.events.next() {
+            if let Some((_, data)) = self.events.next() {
                 return serde_json::from_str(&data).map(Some).map_err(ClientError::Unreadable);
             }
             let chunk = self.response.chunk().await;
@@ -34,11 +35,40 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Finds the data in an event stream that comes in pieces. Each of the daemon's events has its
-/// data on one line; names, ids and comments are not needed here.
+/// Gives the events of a chat as they come.
+pub(crate) struct ChatFeed<'a> {
+    client: &'a Client,
+    response: reqwest::Response,
+    events: Events,
+}
+
+impl<'a> ChatFeed<'a> {
+    pub(super) fn new(client: &'a Client, response: reqwest::Response) -> Self {
+        Self { client, response, events: Events::default() }
+    }
+
+    /// The next event's name and data; none when the turn or the daemon has ended.
+    pub(crate) async fn next(&mut self) -> Result<Option<(String, Value)>, ClientError> {
+        loop {
+            if let Some((name, data)) = self.events.next() {
+                let data = serde_json::from_str(&data).map_err(ClientError::Unreadable)?;
+                return Ok(Some((name, data)));
+            }
+            let chunk = self.response.chunk().await;
+            match chunk.map_err(|error| self.client.failed(error, None))? {
+                Some(chunk) => self.events.push(&chunk)?,
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Finds names and data in an event stream that comes in pieces. Each of the daemon's events has
+/// its data on one line, behind its name; ids and comments are not needed here.
 #[derive(Debug, Default)]
 struct Events {
     pending: Vec<u8>,
+    name: String,
 }
 
 impl Events {
@@ -50,13 +80,16 @@ impl Events {
         Ok(())
     }
 
-    fn next(&mut self) -> Option<String> {
+    fn next(&mut self) -> Option<(String, String)> {
         loop {
             let end = self.pending.iter().position(|byte| *byte == b'\n')?;
             let line: Vec<u8> = self.pending.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line);
+            if let Some(name) = line.strip_prefix("event:") {
+                name.trim().clone_into(&mut self.name);
+            }
             if let Some(data) = line.strip_prefix("data:") {
-                return Some(data.trim().to_owned());
+                return Some((std::mem::take(&mut self.name), data.trim().to_owned()));
             }
         }
     }
@@ -78,7 +111,9 @@ mod tests {
                     found.push(data);
                 }
             }
-            assert_eq!(found, [r#"{"é":1}"#, r#"{"b":2}"#], "pieces of {size}");
+            let expected = [("logLine", r#"{"é":1}"#), ("", r#"{"b":2}"#)];
+            let expected = expected.map(|(name, data)| (name.to_owned(), data.to_owned()));
+            assert_eq!(found, expected, "pieces of {size}");
         }
     }
 

@@ -3,6 +3,7 @@
 mod error;
 mod follow;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cofer_model::{ErrorBody, ErrorKind};
@@ -12,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use self::error::ClientError;
 use self::error::RootCause;
-pub(crate) use self::follow::Follower;
+pub(crate) use self::follow::{ChatFeed, Follower};
 use crate::config::Target;
 
 /// How long an answer may take that does not wait for a server's work.
@@ -101,6 +102,15 @@ impl<'a> Ask<'a> {
     }
 }
 
+/// The daemon is asked over plain HTTP on this machine: nobody's certificate is trusted, and the
+/// system's are not even read, which would take longer than most commands.
+fn no_tls() -> Result<rustls::ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions()?;
+    Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
+}
+
 /// A connection to one daemon.
 pub(crate) struct Client {
     http: reqwest::Client,
@@ -118,6 +128,7 @@ impl Client {
         }
         // The token must not travel through a proxy that the environment names for the web.
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(no_tls().map_err(ClientError::Tls)?)
             .no_proxy()
             .connect_timeout(CONNECT)
             .redirect(reqwest::redirect::Policy::none())
@@ -231,13 +242,34 @@ impl Client {
     ) -> Result<Follower<'_>, ClientError> {
         let path = ["mcp", "servers", name, "logs"];
         let ask = Ask::get(&path).query("tail", tail).query("follow", true).patiently();
+        Ok(Follower::new(self, self.stream(ask).await?))
+    }
+
+    /// An answer that goes on, or the failure that it tells.
+    async fn stream(&self, ask: Ask<'_>) -> Result<reqwest::Response, ClientError> {
         let url = self.url(&["api", "v1"], &ask);
         let response = self.open(url, self.target.token.as_deref(), ask).await?;
         if response.status().is_success() {
-            return Ok(Follower::new(self, response));
+            return Ok(response);
         }
         let answer = self.read(response, None).await;
         Err(answer.err().unwrap_or_else(|| self.foreign(StatusCode::OK)))
+    }
+
+    /// Begins a turn of a chat, and gives what is told of it.
+    pub(crate) async fn chat(&self, body: String) -> Result<ChatFeed<'_>, ClientError> {
+        let ask = Ask::new(Method::POST, &["chat"]).body(body).patiently();
+        Ok(ChatFeed::new(self, self.stream(ask).await?))
+    }
+
+    /// Stops the running turn of a conversation.
+    pub(crate) async fn stop_chat(&self, id: &str) -> Result<Answer, ClientError> {
+        self.api(Ask::new(Method::POST, &["chat", "conversations", id, "stop"])).await
+    }
+
+    /// The newest conversations.
+    pub(crate) async fn conversations(&self, limit: u32) -> Result<Answer, ClientError> {
+        self.api(Ask::get(&["chat", "conversations"]).query("limit", limit)).await
     }
 
     async fn api(&self, ask: Ask<'_>) -> Result<Answer, ClientError> {

@@ -1,5 +1,6 @@
 //! One file per command: its flags, and what it does.
 
+pub(crate) mod chat;
 pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod connect;
@@ -51,6 +52,10 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Server(command) => {
             let mut context = Context::new(&global)?;
             block_on(server::run(command, &mut context))
+        }
+        Command::Chat(args) => {
+            let mut context = Context::new(&global)?;
+            block_on(chat::run(args, &mut context))
         }
         Command::Console => {
             let mut context = Context::new(&global)?;

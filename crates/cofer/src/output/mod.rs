@@ -73,6 +73,14 @@ impl Output {
         self.print_raw(foreign)
     }
 
+    /// Some of a text that comes in pieces: harmless on a terminal, untouched for a program.
+    pub(crate) fn write_foreign(&mut self, piece: &str) -> io::Result<()> {
+        let shown = if self.terminal { text::block(piece) } else { piece.to_owned() };
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(shown.as_bytes())?;
+        stdout.flush()
+    }
+
     /// Goes around the stream that would take escape sequences out.
     pub(crate) fn print_raw(&mut self, raw: &str) -> io::Result<()> {
         let mut stdout = io::stdout().lock();

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use cofer_mcp::{CallError, read_object};
-use cofer_model::{ErrorBody, FieldError};
-use cofer_supervisor::{CallFailure, ServerHandle};
+use cofer_model::{CallSource, ErrorBody, FieldError};
+use cofer_supervisor::{Asking, CallFailure, ServerHandle};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -70,13 +70,16 @@ pub(crate) struct CallResult {
 pub(crate) async fn call(
     State(app): State<App>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     RawBody(body): RawBody,
 ) -> Result<Response, ApiError> {
     let handle = app.registry.find(&id)?;
     let call = CallBody::read(&body).ok_or_else(|| wrong_call(&body))?;
     drop(body);
     let timeout = check_timeout(call.timeout_ms)?;
-    let result = handle.call(&call.method, call.params, timeout).await;
+    let source = source_of(&headers);
+    let asking = Asking { timeout, source, ..Asking::new(&call.method, call.params) };
+    let result = handle.call_by(asking).await;
     result.map(|result| json_answer("result", result)).map_err(|failure| failed(&handle, failure))
 }
 
@@ -133,8 +136,16 @@ fn offers_none(handle: &ServerHandle, key: &str, failure: &CallFailure) -> bool 
     unknown && !declared
 }
 
+/// Browsers say where a request comes from, and no page but the console gets this far.
+pub(super) fn source_of(headers: &HeaderMap) -> CallSource {
+    match headers.contains_key("sec-fetch-site") {
+        true => CallSource::Console,
+        false => CallSource::Api,
+    }
+}
+
 /// From the failure of a call to an HTTP answer.
-fn failed(handle: &ServerHandle, failure: CallFailure) -> ApiError {
+pub(super) fn failed(handle: &ServerHandle, failure: CallFailure) -> ApiError {
     let spec = handle.spec();
     let name = spec.name.as_str();
     let error = match failure {
@@ -162,7 +173,7 @@ fn failed(handle: &ServerHandle, failure: CallFailure) -> ApiError {
     }
 }
 
-fn check_timeout(timeout_ms: Option<u64>) -> Result<Option<Duration>, ApiError> {
+pub(super) fn check_timeout(timeout_ms: Option<u64>) -> Result<Option<Duration>, ApiError> {
     match timeout_ms {
         Some(1..=MAX_TIMEOUT_MS) | None => Ok(timeout_ms.map(Duration::from_millis)),
         Some(_) => Err(ApiError::invalid_part(
@@ -207,6 +218,6 @@ fn json_answer(key: &str, value: Bytes) -> Response {
     json_response(json_around(format!(r#"{{"{key}":"#).into_bytes(), value, b"}"))
 }
 
-fn json_response(body: Body) -> Response {
+pub(super) fn json_response(body: Body) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }

@@ -58,6 +58,16 @@ impl ApiError {
         self
     }
 
+    /// One more thing beside what `details` already tells.
+    #[must_use]
+    pub(crate) fn detail(mut self, key: &str, value: Value) -> Self {
+        let details = self.0.details.get_or_insert_with(|| json!({}));
+        if let Some(details) = details.as_object_mut() {
+            details.insert(key.to_owned(), value);
+        }
+        self
+    }
+
     /// What failed.
     pub(crate) fn message(&self) -> &str {
         &self.0.message
@@ -157,6 +167,13 @@ impl ApiError {
         error
     }
 
+    /// So much is under way that nothing more is taken on.
+    pub(crate) fn busy(message: impl Into<String>, hint: &str, retry_after: Duration) -> Self {
+        let mut error = Self::new(ErrorKind::Overloaded, message).hint(hint);
+        error.0.retry_after = Some(retry_after);
+        error
+    }
+
     /// No token, or a wrong one.
     pub(crate) fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unauthorized, message)
@@ -229,7 +246,7 @@ fn usual_status(kind: ErrorKind) -> StatusCode {
         ErrorKind::InvalidRequest => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::Conflict | ErrorKind::NotConnected => StatusCode::CONFLICT,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
-        ErrorKind::McpError => StatusCode::BAD_GATEWAY,
+        ErrorKind::McpError | ErrorKind::ProviderError => StatusCode::BAD_GATEWAY,
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
         ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::Overloaded => StatusCode::TOO_MANY_REQUESTS,

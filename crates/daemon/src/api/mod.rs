@@ -1,9 +1,13 @@
 //! The HTTP API: what every route shares is here and in the modules below.
 
 mod calls;
+mod chat;
+mod chat_conversations;
+mod chat_providers;
 mod environments;
 pub(crate) mod error;
 pub(crate) mod extract;
+mod flights;
 mod servers;
 mod streams;
 mod tools;
@@ -88,7 +92,25 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(streams::events))
         .routes(routes!(tools::check))
         .routes(routes!(tools::import))
-        .routes(routes!(tools::activity))
+        .routes(routes!(flights::activity))
+        .routes(routes!(flights::show))
+        .routes(routes!(flights::replay))
+        .routes(routes!(chat::turn))
+        .routes(routes!(chat::tools))
+        .routes(routes!(chat::events))
+        .routes(routes!(chat::stop))
+        .routes(routes!(chat_conversations::list))
+        .routes(routes!(
+            chat_conversations::show,
+            chat_conversations::rename,
+            chat_conversations::remove
+        ))
+        .routes(routes!(chat_conversations::card))
+        .routes(routes!(chat_conversations::export))
+        .routes(routes!(chat_providers::list))
+        .routes(routes!(chat_providers::keep, chat_providers::remove))
+        .routes(routes!(chat_providers::test))
+        .routes(routes!(chat_providers::models))
 }
 
 /// Puts around `routes` what holds for every request: the guard first, then a way to answer

@@ -1,25 +1,22 @@
-//! The rest: checking and importing registrations, recent calls, metrics, signs of life.
+//! The rest: checking and importing registrations, metrics, signs of life.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use cofer_model::{ActivityEntry, ActivityPage, ErrorBody, ServerView};
-use serde::{Deserialize, Serialize};
+use cofer_model::{ErrorBody, ServerView};
+use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::error::ApiError;
-use super::extract::{JsonBody, Params, RawBody};
+use super::extract::{JsonBody, RawBody};
 use crate::app::App;
 use crate::import::{ImportEntry, ImportOutcome, parse_import};
 use crate::metrics;
 use crate::validate::{Validation, validate};
 use crate::validate_container::AsksFor;
 use crate::view::{Measured, server_view};
-
-/// The calls that are shown without being asked for a number.
-const DEFAULT_CALLS: usize = 100;
 
 /// Check a registration without saving it.
 #[utoipa::path(post, path = "/mcp/validate", tag = "servers", request_body = cofer_model::ServerSpec,
@@ -107,30 +104,6 @@ async fn register(app: &App, body: Value) -> Result<ServerView, ApiError> {
     let handle = app.registry.register(body).await?;
     let record = app.registry.record(&handle).await?;
     Ok(server_view(record, &handle, false, Measured::default()))
-}
-
-/// Which calls are wanted.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Recent {
-    /// How many, the newest first.
-    limit: Option<usize>,
-    /// Only those of this server, by UUID or name.
-    server: Option<String>,
-}
-
-/// The most recent calls, newest first.
-#[utoipa::path(get, path = "/activity", tag = "events", params(Recent), responses((status = 200, body = ActivityPage)))]
-pub(crate) async fn activity(
-    State(app): State<App>,
-    Params(recent): Params<Recent>,
-) -> Result<Json<ActivityPage>, ApiError> {
-    let server = recent.server.map(|name| app.registry.find(&name)).transpose()?;
-    let calls = app
-        .supervisor()
-        .activity()
-        .recent(recent.limit.unwrap_or(DEFAULT_CALLS), server.map(|s| s.id()));
-    Ok(Json(ActivityPage { calls: calls.iter().map(|call| ActivityEntry::clone(call)).collect() }))
 }
 
 /// What Prometheus reads.

@@ -57,6 +57,12 @@ struct Log {
     barred: Vec<String>,
 }
 
+/// Where the workspace is built as a whole, reqwest has TLS and wants a provider for it.
+fn client() -> reqwest::Client {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    reqwest::Client::builder().no_proxy().build().expect("an HTTP client")
+}
+
 impl FrontDoor {
     /// Builds one in front of a service.
     pub fn start(google: &Google, options: DoorOptions) -> Self {
@@ -72,7 +78,7 @@ impl FrontDoor {
             google: Arc::clone(google.state()),
             audience: options.audience.clone().unwrap_or(own),
             options,
-            client: reqwest::Client::builder().no_proxy().build().expect("an HTTP client"),
+            client: client(),
             log: Mutex::default(),
         });
         let app = Router::new().fallback(enter).with_state(Arc::clone(&inner));

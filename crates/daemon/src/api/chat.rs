@@ -1,0 +1,152 @@
+//! A turn of a chat, what is told of it while it happens, and the tools it would have.
+
+use std::convert::Infallible;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use cofer_model::ErrorBody;
+use futures_util::{Stream, StreamExt as _, stream};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::error::ApiError;
+use super::extract::{JsonBody, Params};
+use crate::app::App;
+use crate::chat::{ChatEvent, LiveFeed, Toolbox, ToolsView, TurnRequest};
+
+const CONVERSATION: HeaderName = HeaderName::from_static("x-conversation-id");
+/// The events behind which a stream ends.
+const LAST_OF_TURN: &str = "turnFinished";
+const LAST_OF_ALL: &str = "conversationDeleted";
+
+/// One turn of a chat, streamed. The turn goes on also when nobody reads the stream.
+#[utoipa::path(post, path = "/chat", tag = "chat", request_body = TurnRequest,
+    responses((status = 200, description = "Server-Sent Events from `turnStarted` to `turnFinished`; docs/chat.md tells of each", content_type = "text/event-stream"),
+        (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody), (status = 429, body = ErrorBody)))]
+pub(crate) async fn turn(
+    State(app): State<App>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    let request = TurnRequest::read(body)?;
+    let started = app.chat.start(request).await?;
+    let turn_id = started.turn_id;
+    let is_last =
+        move |event: &ChatEvent| event.name == LAST_OF_TURN && event.turn_id == Some(turn_id);
+    let mut response = sse(&app, events_until(started.feed, is_last));
+    // A UUID is always a header value.
+    if let Ok(id) = HeaderValue::try_from(started.conversation_id.to_string()) {
+        response.headers_mut().insert(CONVERSATION, id);
+    }
+    Ok(response)
+}
+
+/// Where to begin.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct After {
+    /// As the header `Last-Event-ID`, for clients that cannot set one.
+    after: Option<u64>,
+}
+
+/// What happens in a conversation, over all its turns; resumes after `Last-Event-ID`.
+#[utoipa::path(get, path = "/chat/conversations/{id}/events", tag = "chat", params(("id" = Uuid, Path), After),
+    responses((status = 200, description = "Server-Sent Events as of `POST /chat`, and `conversationChanged`, `conversationDeleted`, and `reset` where events were missed", content_type = "text/event-stream"),
+        (status = 404, body = ErrorBody)))]
+pub(crate) async fn events(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Params(after): Params<After>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    // An id that is none of ours is as good as one that is forgotten.
+    let after = header.map(|id| id.trim().parse().unwrap_or(0)).or(after.after);
+    let feed = app.chat.listen(conversation(&id)?, after).await?;
+    Ok(sse(&app, events_until(feed, |event| event.name == LAST_OF_ALL)))
+}
+
+/// Whether something was stopped.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Stopped {
+    /// False where nothing ran.
+    stopped: bool,
+}
+
+/// Stop a running turn: the model's answer and the tools. Answers when it has ended.
+#[utoipa::path(post, path = "/chat/conversations/{id}/stop", tag = "chat", params(("id" = Uuid, Path)),
+    responses((status = 200, body = Stopped), (status = 404, body = ErrorBody)))]
+pub(crate) async fn stop(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<Stopped>, ApiError> {
+    Ok(Json(Stopped { stopped: app.chat.stop(conversation(&id)?).await? }))
+}
+
+/// What is to be offered.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Choice {
+    /// The servers, with commas between them; all where it is missing.
+    servers: Option<String>,
+    /// Tools that are left out, as `server/tool`, with commas between them.
+    tools_off: Option<String>,
+}
+
+/// The tools that a chat would offer, with what their definitions cost.
+#[utoipa::path(get, path = "/chat/tools", tag = "chat", params(Choice), responses((status = 200, body = ToolsView)))]
+pub(crate) async fn tools(
+    State(app): State<App>,
+    Params(choice): Params<Choice>,
+) -> Json<ToolsView> {
+    let names = |text: String| -> Vec<String> {
+        text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    let off = choice.tools_off.map(names).unwrap_or_default();
+    let toolbox = Toolbox::new(app.supervisor().clone(), choice.servers.map(names), off);
+    Json(toolbox.view().await)
+}
+
+/// The id of a conversation; any other text is one that is not there.
+pub(super) fn conversation(id: &str) -> Result<Uuid, ApiError> {
+    id.parse().map_err(|_| ApiError::not_found(format!("there is no conversation “{id}”")))
+}
+
+fn sse(app: &App, events: impl Stream<Item = SseEvent> + Send + 'static) -> Response {
+    let closing = app.closing.clone();
+    // The last words of a turn that the daemon's end stops are still sent.
+    let chat = std::sync::Arc::clone(&app.chat);
+    let end = async move {
+        closing.cancelled().await;
+        chat.shut_down().await;
+    };
+    let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(end));
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+/// The events of a feed up to the one that is the last, that one included.
+fn events_until(
+    feed: LiveFeed,
+    is_last: impl Fn(&ChatEvent) -> bool + Send + 'static,
+) -> impl Stream<Item = SseEvent> + Send {
+    stream::unfold(Some((feed, is_last)), |state| async move {
+        let (mut feed, is_last) = state?;
+        match feed.next().await? {
+            Ok(event) => {
+                let over = is_last(&event);
+                Some((frame(&event), (!over).then_some((feed, is_last))))
+            }
+            Err(_missed) => {
+                let reset = SseEvent::default().event("reset").data("{}");
+                Some((reset, Some((feed, is_last))))
+            }
+        }
+    })
+}
+
+fn frame(event: &ChatEvent) -> SseEvent {
+    SseEvent::default().id(event.id.to_string()).event(event.name).data(&event.data)
+}

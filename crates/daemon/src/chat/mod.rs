@@ -1,0 +1,75 @@
+//! The chats of the daemon: it gives the loop of `cofer-chat` its model, its tools and its
+//! journal, runs turns as tasks of its own, and shows them to whoever looks.
+
+mod conversations;
+mod export;
+mod journal;
+mod live;
+mod providers;
+mod request;
+mod toolbox;
+mod turns;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cofer_chat::{Environment, Providers};
+use cofer_store::Store;
+use cofer_supervisor::Supervisor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use conversations::{ConversationPage, ConversationSummary, ConversationView};
+pub(crate) use export::{Export, ExportFormat};
+pub(crate) use live::{ChatEvent, LiveFeed};
+pub(crate) use providers::{ProviderTest, ProviderView, ProvidersView};
+pub(crate) use request::TurnRequest;
+pub(crate) use toolbox::{Toolbox, ToolsView};
+
+use live::LiveConversations;
+
+/// How long turns may take to end when the daemon does.
+const LAST_TURNS: Duration = Duration::from_secs(5);
+
+/// Everything about chats that the daemon holds. One for the whole daemon.
+pub(crate) struct Chat {
+    store: Arc<dyn Store>,
+    supervisor: Supervisor,
+    providers: Providers,
+    environment: Environment,
+    live: LiveConversations,
+    turns: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl Chat {
+    /// Knows the providers that the daemon's environment sets; those of the store are read when
+    /// they are needed.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        supervisor: Supervisor,
+        environment: Environment,
+        closing: CancellationToken,
+    ) -> Self {
+        for problem in &environment.problems {
+            tracing::warn!(target: "START", problem, "a provider of models was left out");
+        }
+        Self {
+            store,
+            supervisor,
+            providers: Providers::default(),
+            environment,
+            live: LiveConversations::default(),
+            turns: TaskTracker::new(),
+            closing,
+        }
+    }
+
+    /// Waits until every turn has ended, which `closing` has asked them to.
+    pub(crate) async fn shut_down(&self) {
+        self.turns.close();
+        if tokio::time::timeout(LAST_TURNS, self.turns.wait()).await.is_err() {
+            tracing::warn!("some chats were cut off");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Chats end to end: the real daemon, real MCP servers, and models that do what they are told.
+
+mod command;
+mod conversations;
+mod faults;
+mod flights;
+mod mock;
+mod providers;
+mod support;
+mod turns;
