@@ -48,18 +48,26 @@ impl Reply {
     /// Tool calls, each in pieces as providers send them: the name, then the arguments three
     /// characters at a time, those of several calls interleaved.
     pub fn calls(calls: &[(&str, Value)]) -> Self {
-        Self::raw_calls(&calls.iter().map(|(name, arguments)| (*name, arguments.to_string())).collect::<Vec<_>>())
+        Self::raw_calls(
+            &calls
+                .iter()
+                .map(|(name, arguments)| (*name, arguments.to_string()))
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The same with arguments that need not be JSON.
     pub fn raw_calls(calls: &[(&str, String)]) -> Self {
-        let call = |index: usize, call: Value| delta(&json!({"tool_calls": [with(call, "index", json!(index))]}), None);
+        let call = |index: usize, call: Value| {
+            delta(&json!({"tool_calls": [with(call, "index", json!(index))]}), None)
+        };
         let mut events = Vec::new();
         for (index, (name, _)) in calls.iter().enumerate() {
             let function = json!({"name": name, "arguments": ""});
             events.push(call(index, json!({"id": format!("call_{}", uuid::Uuid::new_v4().simple()), "type": "function", "function": function})));
         }
-        let pieces: Vec<Vec<String>> = calls.iter().map(|(_, arguments)| in_threes(arguments)).collect();
+        let pieces: Vec<Vec<String>> =
+            calls.iter().map(|(_, arguments)| in_threes(arguments)).collect();
         for turn in 0..pieces.iter().map(Vec::len).max().unwrap_or(0) {
             for (index, pieces) in pieces.iter().enumerate() {
                 if let Some(piece) = pieces.get(turn) {

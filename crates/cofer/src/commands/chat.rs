@@ -42,7 +42,7 @@ pub(crate) struct ChatArgs {
     #[arg(long, requires = "conversation", conflicts_with = "message")]
     answer_now: bool,
     /// List conversations, newest first
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with_all = ["message", "model", "provider", "servers", "conversation"])]
     list: bool,
 }
 

@@ -1,6 +1,7 @@
 //! A turn of a chat, what is told of it while it happens, and the tools it would have.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -8,7 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use cofer_model::ErrorBody;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -36,7 +37,7 @@ pub(crate) async fn turn(
     let turn_id = started.turn_id;
     let is_last =
         move |event: &ChatEvent| event.name == LAST_OF_TURN && event.turn_id == Some(turn_id);
-    let mut response = sse(&app, events_until(started.feed, is_last));
+    let mut response = events_until(&app, started.feed, is_last);
     // A UUID is always a header value.
     if let Ok(id) = HeaderValue::try_from(started.conversation_id.to_string()) {
         response.headers_mut().insert(CONVERSATION, id);
@@ -66,7 +67,7 @@ pub(crate) async fn events(
     // An id that is none of ours is as good as one that is forgotten.
     let after = header.map(|id| id.trim().parse().unwrap_or(0)).or(after.after);
     let feed = app.chat.listen(conversation(&id)?, after).await?;
-    Ok(sse(&app, events_until(feed, |event| event.name == LAST_OF_ALL)))
+    Ok(events_until(&app, feed, |event| event.name == LAST_OF_ALL))
 }
 
 /// Whether something was stopped.
@@ -115,36 +116,32 @@ pub(super) fn conversation(id: &str) -> Result<Uuid, ApiError> {
     id.parse().map_err(|_| ApiError::not_found(format!("there is no conversation “{id}”")))
 }
 
-fn sse(app: &App, events: impl Stream<Item = SseEvent> + Send + 'static) -> Response {
-    let closing = app.closing.clone();
-    // The last words of a turn that the daemon's end stops are still sent.
-    let chat = std::sync::Arc::clone(&app.chat);
-    let end = async move {
-        closing.cancelled().await;
-        chat.shut_down().await;
-    };
-    let events = events.map(Ok::<_, Infallible>).take_until(Box::pin(end));
-    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
-}
-
-/// The events of a feed up to the one that is the last, that one included.
+/// The events of a feed up to the one that is the last, that one included. When the daemon ends,
+/// those of the turns that this stops are still sent.
 fn events_until(
+    app: &App,
     feed: LiveFeed,
     is_last: impl Fn(&ChatEvent) -> bool + Send + 'static,
-) -> impl Stream<Item = SseEvent> + Send {
-    stream::unfold(Some((feed, is_last)), |state| async move {
-        let (mut feed, is_last) = state?;
-        match feed.next().await? {
-            Ok(event) => {
-                let over = is_last(&event);
-                Some((frame(&event), (!over).then_some((feed, is_last))))
-            }
-            Err(_missed) => {
-                let reset = SseEvent::default().event("reset").data("{}");
-                Some((reset, Some((feed, is_last))))
-            }
-        }
-    })
+) -> Response {
+    let (closing, chat) = (app.closing.clone(), Arc::clone(&app.chat));
+    let end = Box::pin(async move {
+        closing.cancelled().await;
+        chat.shut_down().await;
+    });
+    let events = stream::unfold(Some((feed, is_last, end)), |state| async move {
+        let (mut feed, is_last, mut end) = state?;
+        let next = tokio::select! {
+            biased;
+            next = feed.next() => next?,
+            () = &mut end => return None,
+        };
+        let (event, over) = match next {
+            Ok(event) => (frame(&event), is_last(&event)),
+            Err(_missed) => (SseEvent::default().event("reset").data("{}"), false),
+        };
+        Some((Ok::<_, Infallible>(event), (!over).then_some((feed, is_last, end))))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
 fn frame(event: &ChatEvent) -> SseEvent {

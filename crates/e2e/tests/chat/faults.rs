@@ -40,7 +40,10 @@ async fn a_missing_model_is_told() {
 
 #[tokio::test]
 async fn a_conversation_that_is_too_long_is_told() {
-    let body = openai_error("This model's maximum context length is 8192 tokens.", "context_length_exceeded");
+    let body = openai_error(
+        "This model's maximum context length is 8192 tokens.",
+        "context_length_exceeded",
+    );
     let error = fails(Reply::status(400, &body), "context_overflow").await;
     assert!(error["hint"].as_str().unwrap().contains("new chat"), "{error}");
 }
@@ -53,7 +56,8 @@ async fn a_model_without_tools_is_told() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_off_keeps_what_came() {
-    let (daemon, model) = world([Reply::text(&["half an ", "answer"]).cut(), Reply::text(&["the rest"])]).await;
+    let (daemon, model) =
+        world([Reply::text(&["half an ", "answer"]).cut(), Reply::text(&["the rest"])]).await;
     let seen = say(&daemon, "hello").await;
     assert_eq!(seen.one("turnError")["kind"], "stream_cut");
     assert_eq!(seen.one("messageFinished")["state"], "error");
@@ -80,30 +84,39 @@ async fn an_error_inside_the_stream_is_told() {
     let told = json!({"error": {"message": "maximum context length", "type": "server_error"}});
     let (daemon, _model) = world([Reply::text(&["so far"]).then(told)]).await;
     let seen = say(&daemon, "hello").await;
-    assert_eq!((seen.text().as_str(), seen.one("turnError")["kind"].as_str()), ("so far", Some("context_overflow")));
+    assert_eq!(
+        (seen.text().as_str(), seen.one("turnError")["kind"].as_str()),
+        ("so far", Some("context_overflow"))
+    );
 }
 
 #[tokio::test]
 async fn a_rate_limit_is_waited_out_as_the_provider_says() {
-    let limited = Reply::status(429, &json!({"error": {"message": "slow down"}})).header("retry-after-ms", "50");
+    let limited = Reply::status(429, &json!({"error": {"message": "slow down"}}))
+        .header("retry-after-ms", "50");
     let (daemon, model) = world([limited.clone(), limited, Reply::text(&["there"])]).await;
     let seen = say(&daemon, "hello").await;
     assert_eq!((seen.reason(), seen.text().as_str()), ("done", "there"));
     let retries = seen.all("retrying");
     assert_eq!(retries.len(), 2);
-    assert_eq!((&retries[1]["attempt"], &retries[1]["of"], &retries[1]["after_ms"]), (&json!(2), &json!(3), &json!(50)));
+    assert_eq!(
+        (&retries[1]["attempt"], &retries[1]["of"], &retries[1]["after_ms"]),
+        (&json!(2), &json!(3), &json!(50))
+    );
     assert_eq!(model.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn a_rate_limit_that_does_not_end_is_given_up_with_its_words() {
-    let limited = Reply::status(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "0");
+    let limited =
+        Reply::status(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "0");
     let (daemon, model) = world([limited]).await;
     let seen = say(&daemon, "hello").await;
     assert_eq!(seen.one("turnError")["kind"], "rate_limited");
     assert_eq!(model.requests().len(), 4, "three times again, and no more");
     // Who asks for an hour is believed at once.
-    let long = Reply::status(429, &json!({"error": {"message": "later"}})).header("retry-after", "3600");
+    let long =
+        Reply::status(429, &json!({"error": {"message": "later"}})).header("retry-after", "3600");
     let (daemon, model) = world([long]).await;
     let seen = say(&daemon, "hello").await;
     assert_eq!(seen.one("turnError")["retry_after"], 3600.0);
@@ -112,7 +125,8 @@ async fn a_rate_limit_that_does_not_end_is_given_up_with_its_words() {
 
 #[tokio::test]
 async fn stop_ends_the_wait_for_a_rate_limit() {
-    let limited = Reply::status(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "50");
+    let limited =
+        Reply::status(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "50");
     let (daemon, _model) = world([limited]).await;
     let mut events = daemon.chat(&json!({"message": "x"})).await;
     let seen = events.until("it waits", |event| event.name == "retrying").await;
@@ -124,7 +138,11 @@ async fn stop_ends_the_wait_for_a_rate_limit() {
 
 #[tokio::test]
 async fn nobody_there_is_told_with_what_to_start() {
-    let daemon = Daemon::builder().env("OLLAMA_HOST", "127.0.0.1:9").env("COFER_CHAT_MODEL", "qwen3").start().await;
+    let daemon = Daemon::builder()
+        .env("OLLAMA_HOST", "127.0.0.1:9")
+        .env("COFER_CHAT_MODEL", "qwen3")
+        .start()
+        .await;
     let seen = say(&daemon, "hello").await;
     let error = seen.one("turnError");
     assert_eq!(error["kind"], "unreachable", "{error}");
@@ -143,7 +161,10 @@ async fn nothing_set_up_is_told_and_can_be_made_good() {
     assert_eq!(listed["kinds"].as_array().unwrap().len(), 4);
     let model = FakeModel::start([Reply::text(&["hi"])]).await;
     let body = json!({"kind": "openai", "base_url": model.base(), "default_model": "m"});
-    daemon.send(daemon.request(reqwest::Method::PUT, "/chat/providers/mine").json(&body)).await.expect(200);
+    daemon
+        .send(daemon.request(reqwest::Method::PUT, "/chat/providers/mine").json(&body))
+        .await
+        .expect(200);
     let more = go_on(&daemon, &seen.conversation(), json!({"action": "continue"})).await;
     assert_eq!(more.text(), "hi", "what was said is answered now");
 }
@@ -158,7 +179,9 @@ async fn a_provider_without_a_model_says_that_one_is_to_be_chosen() {
 
 #[tokio::test]
 async fn arguments_that_are_no_json_go_back_to_the_model() {
-    let (daemon, model) = world([Reply::raw_calls(&[("way__echo", "{\"a\": ".to_owned())]), Reply::text(&["oh"])]).await;
+    let (daemon, model) =
+        world([Reply::raw_calls(&[("way__echo", "{\"a\": ".to_owned())]), Reply::text(&["oh"])])
+            .await;
     let seen = say(&daemon, "x").await;
     assert_eq!(seen.one("toolCallFinished")["outcome"], "bad_arguments");
     assert!(model.requests()[1]["messages"].to_string().contains("not a JSON object"));
@@ -169,10 +192,16 @@ async fn arguments_that_are_no_json_go_back_to_the_model() {
 async fn what_cannot_be_a_turn_is_refused_before_anything_runs() {
     let model = FakeModel::start([Reply::text(&["hi"])]).await;
     let daemon = builder(&model).start().await;
-    for body in [json!({}), json!({"message": ""}), json!({"message": "x", "provider": "nobody"}), json!({"message": "x", "colour": 1})] {
+    for body in [
+        json!({}),
+        json!({"message": ""}),
+        json!({"message": "x", "provider": "nobody"}),
+        json!({"message": "x", "colour": 1}),
+    ] {
         daemon.post("/chat", &body).await.failure(422, "invalid_request");
     }
-    let nowhere = json!({"message": "x", "conversation_id": "0197a000-0000-7000-8000-000000000000"});
+    let nowhere =
+        json!({"message": "x", "conversation_id": "0197a000-0000-7000-8000-000000000000"});
     daemon.post("/chat", &nowhere).await.failure(404, "not_found");
     assert!(model.requests().is_empty());
     assert_eq!(daemon.get("/chat/conversations").await.expect(200)["total"], 0);

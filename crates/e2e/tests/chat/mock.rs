@@ -26,8 +26,8 @@ impl Mock {
              "response": {"content": "The tool said forty-two."}},
             {"match": {"userMessage": "chain", "hasToolResult": false},
              "response": {"toolCalls": [
-                {"name": "way__echo", "arguments": {"word": "forty-two"}},
-                {"name": "way__pid", "arguments": {}}]}},
+                {"name": "way__pid", "arguments": {}},
+                {"name": "way__echo", "arguments": {"word": "forty-two"}}]}},
             {"match": {"userMessage": "hello"}, "response": {"content": "Hello there, person!"}},
         ]});
         let folder = tempfile::tempdir().unwrap();
@@ -38,7 +38,8 @@ impl Mock {
         drop(free);
         let (number, file) = (port.to_string(), file.to_str().unwrap().to_owned());
         let args = ["-p", number.as_str(), "-f", file.as_str()];
-        let (child, mut lines) = follow(&program, &args, &[("HOME", folder.path().to_str().unwrap())]);
+        let (child, mut lines) =
+            follow(&program, &args, &[("HOME", folder.path().to_str().unwrap())]);
         tokio::task::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let client = plain_client();
         let url = format!("http://127.0.0.1:{port}/health");
@@ -52,7 +53,8 @@ async fn speaks(kind: &str, path: &str) {
     let daemon = Daemon::start().await;
     daemon.register(&wayward("way", &[])).await;
     let base = format!("http://127.0.0.1:{}{path}", mock.port);
-    let body = json!({"kind": kind, "base_url": base, "api_key": "test", "default_model": "some-model"});
+    let body =
+        json!({"kind": kind, "base_url": base, "api_key": "test", "default_model": "some-model"});
     let put = daemon.request(reqwest::Method::PUT, "/chat/providers/mock").json(&body);
     daemon.send(put).await.expect(200);
     let seen = Seen::whole(daemon.chat(&json!({"message": "hello"})).await).await;

@@ -21,7 +21,10 @@ async fn a_provider_of_settings_is_kept_and_its_key_never_shown() {
     let kept = put(&daemon, "lm-studio", body).await;
     assert!(!kept.body.contains(KEY));
     let kept = kept.expect(200);
-    assert_eq!((&kept["has_key"], &kept["source"], &kept["base_url"]), (&json!(true), &json!("settings"), &json!(format!("{}/", model.base()))));
+    assert_eq!(
+        (&kept["has_key"], &kept["source"], &kept["base_url"]),
+        (&json!(true), &json!("settings"), &json!(format!("{}/", model.base())))
+    );
     // Without a word about the key it stays.
     put(&daemon, "lm-studio", json!({"name": "Mine"})).await.expect(200);
     assert!(daemon.terminate().await.success());
@@ -35,7 +38,10 @@ async fn a_provider_of_settings_is_kept_and_its_key_never_shown() {
     assert_eq!(model.keys(), [format!("Bearer {KEY}")]);
     let listed = daemon.get("/chat/providers").await;
     assert!(!listed.body.contains(KEY) && !log(&daemon).contains(KEY));
-    assert_eq!(listed.expect(200)["default"], json!({"provider": "lm-studio", "model": "scripted"}));
+    assert_eq!(
+        listed.expect(200)["default"],
+        json!({"provider": "lm-studio", "model": "scripted"})
+    );
     let models = daemon.get("/chat/models").await.expect(200);
     assert_eq!(models["models"], json!(["scripted", "another"]));
     // The key does not follow to another address.
@@ -65,7 +71,10 @@ async fn mistakes_are_named_by_field() {
 
 #[tokio::test]
 async fn the_environment_and_settings_stand_beside_each_other() {
-    let (first, second) = (FakeModel::start([Reply::text(&["env"])]).await, FakeModel::start([Reply::text(&["set"])]).await);
+    let (first, second) = (
+        FakeModel::start([Reply::text(&["env"])]).await,
+        FakeModel::start([Reply::text(&["set"])]).await,
+    );
     let daemon = builder(&first).start().await;
     assert_eq!(say(&daemon, "x").await.text(), "env");
     daemon.delete("/chat/providers/openai").await.failure(409, "conflict");
@@ -75,7 +84,10 @@ async fn the_environment_and_settings_stand_beside_each_other() {
     assert_eq!(second.keys(), ["Bearer none"], "the environment's key is not sent elsewhere");
     assert_eq!(daemon.delete("/chat/providers/openai").await.status, 204);
     assert_eq!(say(&daemon, "x").await.text(), "env");
-    let named = Seen::whole(daemon.chat(&json!({"message": "x", "provider": "openai", "model": "other"})).await).await;
+    let named = Seen::whole(
+        daemon.chat(&json!({"message": "x", "provider": "openai", "model": "other"})).await,
+    )
+    .await;
     assert_eq!(named.reason(), "done");
     assert_eq!(first.requests().last().unwrap()["model"], "other");
 }
@@ -87,11 +99,24 @@ async fn a_test_tells_what_works_and_what_does_not() {
     let bad = FakeModel::start([Reply::status(401, &body)]).await;
     let daemon = builder(&good).start().await;
     let tested = daemon.post("/chat/providers/openai/test", &json!({})).await.expect(200);
-    assert_eq!((&tested["ok"], &tested["model"], &tested["models"]), (&json!(true), &json!("scripted"), &json!(2)), "{tested}");
-    let unsaved = json!({"kind": "openai", "base_url": bad.base(), "api_key": "sk-wrong", "model": "m"});
+    assert_eq!(
+        (&tested["ok"], &tested["model"], &tested["models"]),
+        (&json!(true), &json!("scripted"), &json!(2)),
+        "{tested}"
+    );
+    let unsaved =
+        json!({"kind": "openai", "base_url": bad.base(), "api_key": "sk-wrong", "model": "m"});
     let tested = daemon.post("/chat/providers/new-one/test", &unsaved).await.expect(200);
-    assert_eq!((&tested["ok"], &tested["error"]["kind"]), (&json!(false), &json!("wrong_key")), "{tested}");
-    assert_eq!(daemon.get("/chat/providers").await.expect(200)["providers"].as_array().unwrap().len(), 1, "nothing was stored");
+    assert_eq!(
+        (&tested["ok"], &tested["error"]["kind"]),
+        (&json!(false), &json!("wrong_key")),
+        "{tested}"
+    );
+    assert_eq!(
+        daemon.get("/chat/providers").await.expect(200)["providers"].as_array().unwrap().len(),
+        1,
+        "nothing was stored"
+    );
     let nobody = json!({"kind": "ollama", "base_url": "http://127.0.0.1:9", "model": "m"});
     let tested = daemon.post("/chat/providers/box/test", &nobody).await.expect(200);
     assert_eq!(tested["error"]["kind"], "unreachable", "{tested}");
