@@ -17,6 +17,7 @@ import { NotFound } from "./shell/not-found";
 
 const ServerPage = lazyPage(() => import("./servers/server-page"));
 const ActivityPage = lazyPage(() => import("./activity/activity-page"));
+const ChatPage = lazyPage(() => import("./chat/chat-page"));
 const EnvironmentsPage = lazyPage(() => import("./environments/environments-page"));
 const SettingsPage = lazyPage(() => import("./settings/settings-page"));
 
@@ -52,10 +53,11 @@ function Pages() {
   const [path] = useLocation();
   return (
     <Shell>
-      <ErrorBoundary key={path}>
+      <ErrorBoundary key={pageOf(path)}>
         <Switch>
           <Route path="/" component={ServersPage} />
           <Route path="/servers/:name/:tab?" component={ServerPage} />
+          <Route path="/chat/:id?" component={ChatPage} />
           <Route path="/activity" component={ActivityPage} />
           <Route path="/environments" component={EnvironmentsPage} />
           <Route path="/settings" component={SettingsPage} />
@@ -64,4 +66,9 @@ function Pages() {
       </ErrorBoundary>
     </Shell>
   );
+}
+
+/** A new conversation gets its address while its page is in use, hence the chat is one page. */
+function pageOf(path: string): string {
+  return path.startsWith("/chat/") ? "/chat" : path;
 }

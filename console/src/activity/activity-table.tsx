@@ -8,12 +8,13 @@ import type { ActivityEntry } from "../api/schema";
 import { serverHref } from "../servers/status";
 import { useLanguage } from "../settings/preferences";
 import { bytes, milliseconds, when } from "../ui/format";
+import { FlightRecorder } from "./flight-recorder";
 import { OutcomeWord, actionOf } from "./outcome";
 
 type Props = { calls: readonly ActivityEntry[]; stale: boolean };
 
 const COLUMNS =
-  "grid grid-cols-[5rem_1fr_auto] items-center gap-x-3 md:grid-cols-[2rem_7rem_minmax(7rem,1fr)_2fr_9rem_6rem]";
+  "grid grid-cols-[5rem_1fr_auto] items-center gap-x-3 md:grid-cols-[2rem_7rem_6rem_minmax(7rem,1fr)_2fr_9rem_6rem]";
 
 export function ActivityTable({ calls, stale }: Props) {
   const { t } = useTranslation();
@@ -50,6 +51,7 @@ export function ActivityTable({ calls, stale }: Props) {
             <span className="sr-only">{t("common.more")}</span>
           </span>
           <span role="columnheader">{t("activity.time")}</span>
+          <span role="columnheader">{t("activity.source")}</span>
           <span role="columnheader">{t("activity.server")}</span>
           <span role="columnheader">{t("activity.action")}</span>
           <span role="columnheader">{t("activity.result")}</span>
@@ -107,6 +109,10 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
         <span role="cell" className="text-soft">
           {time}
         </span>
+        <span role="cell" className="min-w-0 max-md:hidden">
+          {t(`activity.sources.${call.source}`)}
+          {call.client && <span className="block truncate text-sm text-soft">{call.client}</span>}
+        </span>
         <span role="cell" className="min-w-0">
           <Link href={serverHref(call.server)} className="link">
             {call.server}
@@ -132,9 +138,6 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
 function Details({ call }: { call: ActivityEntry }) {
   const { t } = useTranslation();
   const facts: [string, string][] = [
-    [t("activity.queue"), `${milliseconds(call.stages.queue_ms)} ms`],
-    [t("activity.write"), `${milliseconds(call.stages.write_ms)} ms`],
-    [t("activity.work"), `${milliseconds(call.stages.server_ms)} ms`],
     [t("activity.bytesIn"), bytes(call.request_bytes)],
     [t("activity.bytesOut"), bytes(call.response_bytes)],
     [t("activity.callId"), call.call_id],
@@ -156,6 +159,9 @@ function Details({ call }: { call: ActivityEntry }) {
             <span className="text-bad">{call.error}</span>
           </p>
         )}
+        <section aria-label={t("chat.flight")} className="mt-3">
+          <FlightRecorder callId={call.call_id} />
+        </section>
       </div>
     </div>
   );

@@ -36,7 +36,7 @@ export class ApiFailure extends Error {
 }
 
 export type RequestOptions = {
-  method?: "GET" | "POST" | "PATCH" | "DELETE";
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Sent as JSON; a text is sent as it is. */
   body?: unknown;
   signal?: AbortSignal;

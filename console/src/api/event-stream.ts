@@ -21,6 +21,8 @@ export type StreamHandlers = {
 export type StreamOptions = StreamHandlers & {
   url: string;
   signal: AbortSignal;
+  /** The event after which it begins, where something is known already. */
+  after?: string;
   /** Resolves after the pause, or sooner when there is reason to hope. */
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 };
@@ -33,7 +35,7 @@ export function pauseBefore(attempt: number): number {
 /** Runs until the signal is aborted or the daemon refuses. */
 export async function followStream(options: StreamOptions): Promise<void> {
   const { signal, pause = hopefulPause } = options;
-  let lastId: string | null = null;
+  let lastId: string | null = options.after ?? null;
   let attempt = 0;
   while (!signal.aborted) {
     const outcome = await readOnce(options, lastId, (id) => {

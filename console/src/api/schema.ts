@@ -22,6 +22,8 @@ export type ActivityEntry = {
   server: string;
   /** The server. */
   server_id: ServerId;
+  recorded: boolean;
+  source: "api" | "chat" | "gateway" | "console";
   /** Where the time went. */
   stages: Stages;
   /** When it began. */
@@ -596,6 +598,7 @@ export type Sharing = "shared" | "per_session";
 
 /** Where the time of a call went, in milliseconds. */
 export type Stages = {
+  read_ms: number;
   /** Waiting for the server to be free. */
   queue_ms: number;
   /** Until the answer was there. */

@@ -61,3 +61,30 @@ test("the contract's words are there, letter by letter", () => {
   expect(en.form.messages.nameTaken).toBe("A server named “{{name}}” already exists");
   expect(ja.form.messages.commandNotFound).toBe("コマンド「{{command}}」が PATH に見つかりません");
 });
+
+test("the chat's words are there, letter by letter", () => {
+  expect(en.chat).toMatchObject({
+    log: "Conversation",
+    message: "Message",
+    send: "Send",
+    call: "Tool call {{n}}: {{tool}}",
+    arguments: "Arguments",
+    result: "Result",
+    error: "Error details",
+    limit: "Tool call limit reached ({{steps}} of {{limit}} steps)",
+    continue: "Continue",
+  });
+  expect(en.chat.status).toMatchObject({ running: "Running", done: "Done", error: "Error" });
+  expect(ja.chat).toMatchObject({
+    log: "会話",
+    message: "メッセージ",
+    send: "送信",
+    call: "ツール呼び出し {{n}}: {{tool}}",
+    arguments: "引数",
+    result: "結果",
+    error: "エラー詳細",
+    limit: "ツール呼び出しの上限に達しました（{{steps}}/{{limit}} ステップ）",
+    continue: "続行",
+  });
+  expect(ja.chat.status).toMatchObject({ running: "実行中", done: "完了", error: "エラー" });
+});

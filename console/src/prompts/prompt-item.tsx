@@ -2,9 +2,11 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useTranslation } from "react-i18next";
-import type { Prompt, PromptResult } from "../api/mcp";
+import { useLocation } from "wouter";
+import type { ContentBlock, Prompt, PromptResult } from "../api/mcp";
 import { call } from "../api/queries";
 import type { ServerView } from "../api/schema";
+import { NEW, changeDraft } from "../chat/draft";
 import { ContentView } from "../tools/content-view";
 import { FailureAlert } from "../ui/alert";
 import { Field } from "../ui/field";
@@ -82,8 +84,25 @@ export function PromptItem({ server, prompt }: { server: ServerView; prompt: Pro
   );
 }
 
+/** What a prompt says, as one message. */
+export function promptText({ messages = [] }: PromptResult): string {
+  const blocks = messages.flatMap(({ content }) => [content].flat());
+  return blocks.map(blockText).filter(Boolean).join("\n\n");
+}
+
+function blockText(block: ContentBlock): string {
+  if (block.type === "text") return block.text;
+  return block.type === "resource" ? (block.resource?.text ?? "") : "";
+}
+
 function Messages({ prompt, result }: { prompt: Prompt; result: PromptResult }) {
   const { t } = useTranslation();
+  const [, navigate] = useLocation();
+  const text = promptText(result);
+  const use = () => {
+    changeDraft(NEW, { text });
+    navigate("/chat");
+  };
   const word = (role: string) =>
     role === "user" || role === "assistant" || role === "system" ? t(`prompts.roles.${role}`) : role;
   return (
@@ -101,6 +120,11 @@ function Messages({ prompt, result }: { prompt: Prompt; result: PromptResult }) 
           ))}
         </div>
       ))}
+      {text && (
+        <button type="button" className="btn btn-small" onClick={use}>
+          {t("prompts.useInChat")}
+        </button>
+      )}
     </section>
   );
 }

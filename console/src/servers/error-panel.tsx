@@ -1,4 +1,5 @@
 // Why a server failed: the words, the exit code, the command line and what it wrote to stderr.
+import type { TFunction } from "i18next";
 import { RotateCw, ScrollText } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "wouter";
@@ -92,7 +93,7 @@ function RetryButton({ server }: { server: ServerView }) {
 }
 
 /** The sort of failure in the reader's language; a kind of a newer daemon is called a failure. */
-export function kindWords(failure: Failure, t: ReturnType<typeof useTranslation>["t"]): string {
+export function kindWords(failure: Failure, t: TFunction): string {
   return failure.kind in en.error.kinds ? t(`error.kinds.${failure.kind}`) : t("error.kinds.other");
 }
 

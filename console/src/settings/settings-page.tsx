@@ -9,6 +9,7 @@ import { Flag } from "../servers/form/flag-fields";
 import { Field } from "../ui/field";
 import { CopyButton } from "../ui/copy-button";
 import { PageHead } from "../ui/page";
+import { ProviderSettings } from "./providers";
 import {
   type Theme,
   chooseLanguage,
@@ -26,6 +27,9 @@ export default function SettingsPage() {
       <PageHead title={t("settings.title")} />
       <div className="max-w-2xl space-y-4">
         <Appearance />
+        <Section title={t("models.title")}>
+          <ProviderSettings />
+        </Section>
         <Section title={t("settings.keyboard")}>
           <Flag
             label={t("settings.shortcuts")}

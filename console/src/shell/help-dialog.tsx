@@ -6,6 +6,7 @@ const KEYS = [
   ["help", ["?"]],
   ["search", ["/"]],
   ["servers", ["g", "s"]],
+  ["chat", ["g", "c"]],
   ["activity", ["g", "a"]],
   ["environments", ["g", "e"]],
   ["settings", ["g", "t"]],

@@ -1,5 +1,5 @@
 // What is around every page: navigation, header, the banner for when the daemon is away, dialogs.
-import { Activity, Boxes, Server, Settings } from "lucide-react";
+import { Activity, Boxes, MessageSquare, Server, Settings } from "lucide-react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "wouter";
@@ -12,6 +12,7 @@ import { useShortcuts } from "./shortcuts";
 
 const PLACES = [
   { href: "/", key: "app.servers", icon: Server, under: "/servers" },
+  { href: "/chat", key: "app.chat", icon: MessageSquare, under: "/chat" },
   { href: "/activity", key: "app.activity", icon: Activity, under: "/activity" },
   { href: "/environments", key: "app.environments", icon: Boxes, under: "/environments" },
   { href: "/settings", key: "app.settings", icon: Settings, under: "/settings" },

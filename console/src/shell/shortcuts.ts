@@ -5,7 +5,13 @@ import { shortcuts } from "../settings/preferences";
 import { dialog, openDialog } from "../ui/dialogs";
 import { isComposing } from "../ui/ime";
 
-const PLACES: Record<string, string> = { s: "/", a: "/activity", e: "/environments", t: "/settings" };
+const PLACES: Record<string, string> = {
+  s: "/",
+  c: "/chat",
+  a: "/activity",
+  e: "/environments",
+  t: "/settings",
+};
 /** How long `g` waits for its second key. */
 const CHORD_MS = 1200;
 

@@ -1,11 +1,13 @@
 // JSON with colours. Own and small: highlighters inject styles, which our policy refuses.
-import { type ReactNode, useMemo, useState } from "react";
+import { type ReactNode, createContext, useContext, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { bytes } from "./format";
 
 /** Colouring more than this costs more than it helps. */
 const MAX_COLOURED = 100_000;
 const MAX_SHOWN = 20_000;
+/** A text that is longer is laid out in pieces of about this size, and only those in sight. */
+const PIECE = 16_000;
 
 const TOKEN = /("(?:\\.|[^"\\])*")(\s*:)?|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|\b(true|false|null)\b/g;
 
@@ -29,6 +31,33 @@ export function highlight(json: string): ReactNode[] {
   return nodes;
 }
 
+/** Within it texts are shown whole at once: somebody asked for all of it. */
+export const WholeText = createContext(false);
+
+/** The text in pieces that end at line ends, where there are any. */
+export function piecesOf(text: string): string[] {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length;) {
+    const far = at + PIECE;
+    const end = far >= text.length ? text.length : text.lastIndexOf("\n", far) + 1;
+    const next = end > at ? end : far;
+    pieces.push(text.slice(at, next));
+    at = next;
+  }
+  return pieces;
+}
+
+/** A long text without colours: laying it out at once would hold up the page. */
+function Pieces({ text }: { text: string }) {
+  const pieces = useMemo(() => piecesOf(text), [text]);
+  return pieces.map((piece, index) => (
+    // Pieces are told apart by their place.
+    <span key={index} className="text-piece">
+      {piece}
+    </span>
+  ));
+}
+
 /** Text with a bounded height; the rest is one click away, and its size is told before. */
 export function LongText({
   text,
@@ -42,10 +71,13 @@ export function LongText({
   tall?: boolean;
 }) {
   const { t } = useTranslation();
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(useContext(WholeText));
   const cut = !all && text.length > MAX_SHOWN;
   const shown = cut ? text.slice(0, MAX_SHOWN) : text;
-  const nodes = useMemo(() => (coloured && shown.length <= MAX_COLOURED ? highlight(shown) : shown), [shown, coloured]);
+  const nodes = useMemo(() => {
+    if (coloured && shown.length <= MAX_COLOURED) return highlight(shown);
+    return shown.length > 2 * PIECE ? <Pieces text={shown} /> : shown;
+  }, [shown, coloured]);
   return (
     <div>
       {/* It scrolls, hence the keyboard must get at it. */}

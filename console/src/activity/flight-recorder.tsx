@@ -1,0 +1,135 @@
+// A call down to the wire: the exact request and answer, where the time went, what the server
+// wrote to stderr meanwhile, and the same request once more.
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { RotateCcw } from "lucide-react";
+import { useTranslation } from "react-i18next";
+import { ApiFailure } from "../api/client";
+import { useAway } from "../api/connection";
+import { queryClient } from "../api/queries";
+import type { Stages } from "../api/schema";
+import { useLanguage } from "../settings/preferences";
+import { FailureAlert } from "../ui/alert";
+import { CopyButton } from "../ui/copy-button";
+import { bytes, clock, milliseconds, stripAnsi } from "../ui/format";
+import { JsonView, LongText } from "../ui/json-view";
+import { Loading } from "../ui/states";
+import { type Flight, type WireText, flightQuery, replay } from "./flight";
+
+export function FlightRecorder({ callId }: { callId: string }) {
+  const { t } = useTranslation();
+  const query = useQuery(flightQuery(callId));
+  if (query.data) return <Recorded flight={query.data} />;
+  if (query.isPending) return <Loading label={t("app.loading")} />;
+  if (query.error instanceof ApiFailure && query.error.kind === "not_found")
+    return <p className="text-soft">{t("flight.gone")}</p>;
+  return <FailureAlert title={t("flight.failed")} failure={query.error} retry={() => void query.refetch()} />;
+}
+
+function Recorded({ flight }: { flight: Flight }) {
+  const { t } = useTranslation();
+  return (
+    <div className="space-y-3">
+      <Times stages={flight.stages} />
+      <Wire title={t("flight.request")} wire={flight.request} />
+      {flight.response ? (
+        <Wire title={t("flight.response")} wire={flight.response} />
+      ) : (
+        <p className="text-sm text-soft">{t("flight.noResponse")}</p>
+      )}
+      <Stderr lines={flight.stderr} />
+      <Replay flight={flight} />
+    </div>
+  );
+}
+
+const COLOURS = ["bg-edge", "bg-warn", "bg-accent-fill", "bg-ok"];
+
+/** Where the time went, in words and as one line. */
+function Times({ stages }: { stages: Stages }) {
+  const { t } = useTranslation();
+  const parts = (["queue", "write", "server", "read"] as const).map(
+    (stage) => [stage, stages[`${stage}_ms`] ?? 0] as const,
+  );
+  return (
+    <div>
+      <div aria-hidden className="mb-1.5 flex h-1.5 overflow-hidden rounded-full bg-sunken">
+        {parts.map(([stage, ms], index) => (
+          <span key={stage} className={COLOURS[index]} style={{ flexGrow: ms }} />
+        ))}
+      </div>
+      <dl className="flex flex-wrap gap-x-5 gap-y-1 text-sm">
+        {parts.map(([stage, ms], index) => (
+          <div key={stage} className="flex items-center gap-1.5">
+            <span aria-hidden className={`size-2 rounded-full ${COLOURS[index]}`} />
+            <dt className="text-soft">{t(`flight.stages.${stage}`)}</dt>
+            <dd>{milliseconds(ms)} ms</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+function Wire({ title, wire }: { title: string; wire: WireText }) {
+  const { t } = useTranslation();
+  return (
+    <div>
+      <div className="mb-1 flex flex-wrap items-center gap-2 text-sm">
+        <span className="font-medium">{title}</span>
+        <span className="text-soft">{bytes(wire.bytes)}</span>
+        {wire.truncated && <span className="tag bg-warn-soft text-warn">{t("flight.cut")}</span>}
+        {wire.redacted && <span className="tag">{t("flight.redacted")}</span>}
+        <CopyButton text={wire.text} label={t("flight.copy", { what: title })} iconOnly className="ml-auto" />
+      </div>
+      <LongText text={wire.text} coloured label={title} />
+    </div>
+  );
+}
+
+function Stderr({ lines }: { lines: Flight["stderr"] }) {
+  const { t } = useTranslation();
+  const language = useLanguage();
+  if (lines.length === 0) return <p className="text-sm text-soft">{t("flight.noStderr")}</p>;
+  const text = lines.map(({ at, line }) => `${clock(at, language)} ${stripAnsi(line)}`).join("\n");
+  return (
+    <div>
+      <p className="mb-1 text-sm font-medium">{t("flight.stderr")}</p>
+      <LongText text={text} label={t("flight.stderr")} />
+    </div>
+  );
+}
+
+function Replay({ flight }: { flight: Flight }) {
+  const { t } = useTranslation();
+  const away = useAway();
+  const again = useMutation({
+    mutationFn: () => replay(flight.call_id),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ["activity"] }),
+  });
+  return (
+    <div className="space-y-2">
+      <p className="flex flex-wrap items-center gap-2">
+        <button
+          type="button"
+          className="btn btn-small"
+          disabled={away || !flight.replayable || again.isPending}
+          aria-busy={again.isPending}
+          onClick={() => again.mutate()}
+        >
+          <RotateCcw size={14} aria-hidden />
+          {t("flight.replay")}
+        </button>
+        <span className="text-sm text-soft">{t(flight.replayable ? "flight.replayHint" : "flight.notReplayable")}</span>
+      </p>
+      <div aria-live="polite">
+        {again.isError && <FailureAlert title={t("flight.replayFailed")} failure={again.error} />}
+        {again.data && (
+          <section aria-label={t("flight.replayed")}>
+            <p className="mb-1 text-sm font-medium">{t("flight.replayed")}</p>
+            <JsonView value={again.data.result} />
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}

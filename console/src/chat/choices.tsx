@@ -1,0 +1,53 @@
+// With which model and which tools the next message is sent.
+import { useQuery } from "@tanstack/react-query";
+import { Wrench } from "lucide-react";
+import { Suspense, lazy, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { offerQuery } from "./api";
+import type { Choice, Chosen } from "./draft";
+import { ModelSelect } from "./model-select";
+import type { Providers } from "./types";
+
+const ToolsDialog = lazy(() => import("./tools-dialog"));
+
+type Props = { providers: Providers; chosen: Chosen; onChange: (change: Choice) => void };
+
+export function Choices({ providers, chosen, onChange }: Props) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <ModelSelect
+        providers={providers}
+        provider={chosen.provider}
+        model={chosen.model}
+        onChange={(provider, model) => onChange({ provider, model })}
+      />
+      <ToolsButton chosen={chosen} onClick={() => setOpen(true)} />
+      {open && (
+        <Suspense fallback={null}>
+          <ToolsDialog
+            servers={chosen.servers}
+            toolsOff={chosen.toolsOff}
+            onChange={onChange}
+            onClose={() => setOpen(false)}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+/** Says what the tools cost before anybody opens it. */
+function ToolsButton({ chosen, onClick }: { chosen: Chosen; onClick: () => void }) {
+  const { t } = useTranslation();
+  const offer = useQuery({ ...offerQuery(chosen.servers, chosen.toolsOff), refetchInterval: 15_000 }).data;
+  const count = offer?.tools.filter(({ off }) => !off).length ?? 0;
+  return (
+    <button type="button" className="btn btn-quiet btn-small text-soft" onClick={onClick}>
+      <Wrench size={14} aria-hidden />
+      {offer
+        ? t("chat.toolsCost", { n: count, tokens: offer.estimated_tokens.toLocaleString("en-US") })
+        : t("chat.tools")}
+    </button>
+  );
+}

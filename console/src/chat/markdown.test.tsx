@@ -1,0 +1,40 @@
+import { render, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { Markdown } from "./markdown";
+
+const draw = (text: string) => render(<Markdown text={text} id="m" />).container;
+
+test("HTML in a text stays text", () => {
+  const page = draw('Hello <script>alert(1)</script> <img src="x" onerror="alert(1)"> <b>bold</b>');
+  expect(page.querySelector("script, img, b")).toBeNull();
+  expect(page.textContent).toContain("<script>alert(1)</script>");
+  expect(page.textContent).toContain('onerror="alert(1)"');
+});
+
+test("links open beside the console, and cannot run anything", () => {
+  draw("[docs](https://example.org/a) [bad](javascript:alert(1)) https://example.org/plain");
+  const links = screen.getAllByRole("link");
+  expect(links.map((link) => link.getAttribute("href"))).toEqual([
+    "https://example.org/a",
+    "https://example.org/plain",
+  ]);
+  for (const link of links) {
+    expect(link.getAttribute("rel")).toContain("noopener");
+    expect(link.getAttribute("target")).toBe("_blank");
+  }
+  expect(screen.getByText(/bad/)).toBeTruthy();
+});
+
+test("nothing is loaded from elsewhere: a picture is a link", () => {
+  const page = draw("![secret](https://example.org/?leak=1)");
+  expect(page.querySelector("img")).toBeNull();
+  expect(screen.getByRole("link", { name: "secret" })).toBeTruthy();
+});
+
+test("tables, code and lists of tasks are drawn; headings stand below the message's", () => {
+  draw("# Big\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```js\nlet x = 1;\n```\n\n- [x] ready\n- [ ] open");
+  expect(screen.getByRole("heading", { level: 3, name: "Big" })).toBeTruthy();
+  expect(screen.getByRole("table")).toBeTruthy();
+  expect(screen.getByText("let x = 1;")).toBeTruthy();
+  expect(screen.getByRole("checkbox", { name: "done" })).toBeTruthy();
+});
