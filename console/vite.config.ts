@@ -1,5 +1,6 @@
 // How the console is built: hashed files in dist/, nothing inlined, because the daemon serves it
 // under a content security policy that refuses inline scripts and styles.
+import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
@@ -20,6 +21,11 @@ const FIRST_PAGE = [
 
 export default defineConfig({
   plugins: [react(), tailwindcss()],
+  resolve: {
+    alias: {
+      "decode-named-character-reference": fileURLToPath(new URL("src/chat/character-names.ts", import.meta.url)),
+    },
+  },
   build: {
     outDir: "dist",
     assetsInlineLimit: 0,

@@ -1,5 +1,6 @@
 import { render, screen } from "@testing-library/react";
 import { expect, test } from "vitest";
+import { decodeNamedCharacterReference } from "./character-names";
 import { Markdown } from "./markdown";
 
 const draw = (text: string) => render(<Markdown text={text} id="m" />).container;
@@ -37,4 +38,11 @@ test("tables, code and lists of tasks are drawn; headings stand below the messag
   expect(screen.getByRole("table")).toBeTruthy();
   expect(screen.getByText("let x = 1;")).toBeTruthy();
   expect(screen.getByRole("checkbox", { name: "done" })).toBeTruthy();
+});
+
+test("named characters are known without asking the browser to read HTML", () => {
+  const names = ["amp", "lt", "copy", "yuml", "Alpha", "omega", "rho", "sigma", "emsp", "rarr", "hellip", "szlig"];
+  expect(names.map(decodeNamedCharacterReference).join("|")).toBe("&|<|©|ÿ|Α|ω|ρ|σ|\u2003|→|…|ß");
+  expect(decodeNamedCharacterReference("nosuch")).toBe(false);
+  expect(draw("a &amp; b &lt;b&gt; &copy; &nosuch;").textContent).toBe("a & b <b> © &nosuch;");
 });
