@@ -138,9 +138,9 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
 function Details({ call }: { call: ActivityEntry }) {
   const { t } = useTranslation();
   const facts: [string, string][] = [
+    [t("activity.callId"), call.call_id],
     [t("activity.bytesIn"), bytes(call.request_bytes)],
     [t("activity.bytesOut"), bytes(call.response_bytes)],
-    [t("activity.callId"), call.call_id],
   ];
   return (
     <div role="row">
@@ -159,9 +159,11 @@ function Details({ call }: { call: ActivityEntry }) {
             <span className="text-bad">{call.error}</span>
           </p>
         )}
-        <section aria-label={t("chat.flight")} className="mt-3">
-          <FlightRecorder callId={call.call_id} />
-        </section>
+        {call.recorded && (
+          <section aria-label={t("chat.flight")} className="mt-3">
+            <FlightRecorder callId={call.call_id} />
+          </section>
+        )}
       </div>
     </div>
   );

@@ -43,11 +43,15 @@ function ToolsButton({ chosen, onClick }: { chosen: Chosen; onClick: () => void 
   const offer = useQuery({ ...offerQuery(chosen.servers, chosen.toolsOff), refetchInterval: 15_000 }).data;
   const count = offer?.tools.filter(({ off }) => !off).length ?? 0;
   return (
-    <button type="button" className="btn btn-quiet btn-small text-soft" onClick={onClick}>
+    <button type="button" className="btn btn-quiet btn-small px-1.5 text-soft" onClick={onClick}>
       <Wrench size={14} aria-hidden />
-      {offer
-        ? t("chat.toolsCost", { n: count, tokens: offer.estimated_tokens.toLocaleString("en-US") })
-        : t("chat.tools")}
+      {offer ? t("list.toolCount", { n: count }) : t("chat.tools")}
+      {offer && (
+        <span className="max-sm:sr-only">
+          {" · "}
+          {t("overview.tokensValue", { n: offer.estimated_tokens.toLocaleString("en-US") })}
+        </span>
+      )}
     </button>
   );
 }

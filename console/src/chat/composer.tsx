@@ -52,8 +52,8 @@ export function Composer({ text, onText, onSend, onStop, running, busy, disabled
         onKeyDown={pressed}
         autoComplete="off"
       />
-      <div className="flex flex-wrap items-center justify-between gap-2 px-2 pb-2">
-        <div className="flex min-w-0 flex-wrap items-center gap-1.5">{children}</div>
+      <div className="flex items-center justify-between gap-2 px-2 pb-2">
+        <div className="flex min-w-0 items-center gap-1.5">{children}</div>
         {running ? (
           <button type="button" className="btn ml-auto" onClick={onStop} disabled={busy} aria-busy={busy}>
             <Square size={13} aria-hidden />

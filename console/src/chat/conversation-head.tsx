@@ -1,6 +1,6 @@
 // The title of the open conversation, and what can be done with it.
-import { Braces, FileText, MessagesSquare, Pencil, Trash2 } from "lucide-react";
-import type { ReactNode } from "react";
+import { Braces, Ellipsis, FileText, MessagesSquare, Pencil, Trash2 } from "lucide-react";
+import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { download } from "../ui/download";
 import { tellFailure } from "../ui/notices";
@@ -19,15 +19,26 @@ type Props = {
 
 export function ConversationHead({ conversation, titleKey, onList, onRename, onDelete }: Props) {
   const { t } = useTranslation();
+  // On a phone the title needs the room.
+  const [more, setMore] = useState(false);
   return (
-    <div className="flex items-center gap-2 border-b border-line px-4 py-2 md:px-6">
+    <div className="flex flex-wrap items-center gap-x-2 border-b border-line px-4 py-2 md:px-6">
       <Action label={t("chat.list")} onClick={onList} className="lg:hidden">
         <MessagesSquare size={17} aria-hidden />
       </Action>
-      <div className="line-clamp-1 min-w-0 flex-1">
+      <div className="flex min-h-8 min-w-0 flex-1 items-center [&_h1]:line-clamp-1">
         <PageTitle key={titleKey}>{conversation?.title ?? t("chat.title")}</PageTitle>
       </div>
-      {conversation && <Actions conversation={conversation} onRename={onRename} onDelete={onDelete} />}
+      {conversation && (
+        <>
+          <Action label={t("list.actions")} expanded={more} onClick={() => setMore(!more)} className="sm:hidden">
+            <Ellipsis size={17} aria-hidden />
+          </Action>
+          <div className={`${more ? "flex" : "hidden"} flex-none justify-end max-sm:basis-full sm:flex`}>
+            <Actions conversation={conversation} onRename={onRename} onDelete={onDelete} />
+          </div>
+        </>
+      )}
     </div>
   );
 }
@@ -49,7 +60,7 @@ function Actions({
       .catch((error: unknown) => tellFailure(t("chat.exportFailed"), error));
   };
   return (
-    <div className="flex flex-none">
+    <>
       <Action label={t("chat.rename")} onClick={onRename}>
         <Pencil size={16} aria-hidden />
       </Action>
@@ -62,18 +73,25 @@ function Actions({
       <Action label={t("chat.delete")} onClick={onDelete}>
         <Trash2 size={16} aria-hidden />
       </Action>
-    </div>
+    </>
   );
 }
 
-type ActionProps = { label: string; onClick: () => void; children: ReactNode; className?: string };
+type ActionProps = {
+  label: string;
+  onClick: () => void;
+  children: ReactNode;
+  className?: string;
+  expanded?: boolean;
+};
 
-function Action({ label, onClick, children, className = "" }: ActionProps) {
+function Action({ label, onClick, children, className = "", expanded }: ActionProps) {
   return (
     <button
       type="button"
       className={`btn btn-quiet btn-icon ${className}`}
       aria-label={label}
+      aria-expanded={expanded}
       title={label}
       onClick={onClick}
     >

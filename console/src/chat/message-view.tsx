@@ -52,7 +52,7 @@ function Reasoning({ message }: { message: AssistantMessage }) {
   const id = useId();
   const [open, toggle] = useOpen(`reasoning:${message.id}`, false);
   return (
-    <div className="mb-1">
+    <div className="mb-2">
       <DisclosureButton open={open} onToggle={toggle} controls={id} className="-ml-1.5">
         <Brain size={14} aria-hidden />
         {t("chat.reasoning")}

@@ -23,7 +23,7 @@ export function ModelSelect({ providers, provider, model, onChange }: Props) {
   };
   return (
     <select
-      className="input input-quiet max-w-52 truncate"
+      className="input input-quiet w-auto max-w-52 min-w-0 truncate"
       aria-label={t("chat.model")}
       value={provider && model ? joined(provider, model) : ""}
       onChange={(event) => choose(event.target.value)}

@@ -51,7 +51,7 @@ function Head({ call }: { call: ToolCall }) {
   const { icon: Icon, colour } = LOOKS[call.status];
   const running = call.status === "running";
   return (
-    <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-2 gap-y-0.5">
+    <div className="flex min-w-0 flex-1 flex-wrap items-center gap-x-2 gap-y-0.5 max-sm:basis-full">
       {running ? (
         <span role="progressbar" aria-label={t("chat.callRunning", { tool: call.tool })} className={colour}>
           <Icon size={15} className="spin" aria-hidden />

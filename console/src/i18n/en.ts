@@ -772,7 +772,6 @@ export const en = {
     chooseModel: "Choose a model",
     modelsFailed: "Models could not be listed",
     tools: "Tools",
-    toolsCost: "{{n}} tools · about {{tokens}} tokens",
     toolsTitle: "Tools for this chat",
     toolsLead:
       "Definitions of tools are sent with every request to the model. Fewer tools leave more room and cost less.",

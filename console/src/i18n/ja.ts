@@ -772,7 +772,6 @@ export const ja: Words = {
     chooseModel: "モデルを選択",
     modelsFailed: "モデルの一覧を取得できませんでした",
     tools: "ツール",
-    toolsCost: "ツール {{n}} 件・約 {{tokens}} トークン",
     toolsTitle: "このチャットのツール",
     toolsLead:
       "ツールの定義は、モデルへのリクエストごとに送られます。ツールを減らすと、コンテキストに余裕ができ、費用も下がります。",

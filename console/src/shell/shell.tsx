@@ -64,7 +64,7 @@ function Navigation() {
             key={href}
             href={href}
             aria-current={here ? "page" : undefined}
-            className={`flex flex-auto flex-col items-center gap-0.5 px-1 py-2 text-xs font-medium whitespace-nowrap md:flex-none md:flex-row md:gap-2.5 md:rounded-lg md:px-2 md:text-base ${here ? "text-accent md:bg-accent-soft" : "text-soft hover:text-ink md:hover:bg-hover"}`}
+            className={`flex flex-auto flex-col items-center gap-0.5 px-0.5 py-2 text-[0.6875rem] font-medium whitespace-nowrap md:flex-none md:flex-row md:gap-2.5 md:rounded-lg md:px-2 md:text-base ${here ? "text-accent md:bg-accent-soft" : "text-soft hover:text-ink md:hover:bg-hover"}`}
           >
             <Icon size={18} aria-hidden />
             {t(key)}
