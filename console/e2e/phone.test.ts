@@ -1,19 +1,9 @@
 // The console on a phone.
-import type { Page } from "playwright-core";
 import { EVERYTHING } from "./support/places";
-import { fillNewServer, isOn, named, openTab, row, showsStatus, toggle } from "./support/screen";
-import { expect, test, until } from "./support/test";
+import { fillNewServer, fits, isOn, named, openTab, row, showsStatus, toggle } from "./support/screen";
+import { expect, test } from "./support/test";
 
 const PHONE = { viewport: { width: 375, height: 760 }, touch: true };
-
-/** Nothing may stick out at the side. */
-async function fits(page: Page): Promise<void> {
-  const size = () => page.evaluate(() => ({ page: document.documentElement.scrollWidth, window: window.innerWidth }));
-  await until(async () => {
-    const { page: width, window } = await size();
-    return width <= window;
-  }).toBe(true);
-}
 
 test("every page fits the width of a phone", async ({ daemon, open }) => {
   await daemon.register({ name: "a server with quite a long name for a phone", command: EVERYTHING, args: [] });
@@ -26,6 +16,7 @@ test("every page fits the width of a phone", async ({ daemon, open }) => {
     ["/activity", "echo"],
     ["/environments", "cofer init"],
     ["/settings", "Appearance"],
+    ["/chat", "No model is set up yet"],
     ["/servers/failed/overview", "wayward: cannot start, exiting with 2"],
     [`${base}/overview`, "How it runs"],
     [`${base}/tools`, "echo"],

@@ -61,3 +61,12 @@ export async function fillForm(form: Locator, draft: ServerDraft): Promise<void>
 export async function openTab(page: Page, title: string): Promise<void> {
   await page.getByRole("tab", { name: new RegExp(`^${title}`) }).click();
 }
+
+/** Nothing may stick out at the side. */
+export async function fits(page: Page): Promise<void> {
+  const size = () => page.evaluate(() => ({ page: document.documentElement.scrollWidth, window: window.innerWidth }));
+  await until(async () => {
+    const { page: width, window } = await size();
+    return width <= window;
+  }).toBe(true);
+}
