@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { findings } from "./support/axe";
 import { ask, card, finished, log, message, test, unfold } from "./support/chat";
 import type { Daemon } from "./support/daemon";
-import type { Model } from "./support/model";
+import { type Model, gate } from "./support/model";
 import { fits, named } from "./support/screen";
 import { expect, until } from "./support/test";
 
@@ -128,11 +128,19 @@ test("what was read stays in sight while more comes, and the end is one click aw
   const page = await open("/chat");
   await ask(page, "many lines");
   await log(page).getByText("line 119").waitFor();
+  await finished(page);
   const place = () => log(page).evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
   await until(place).toBeLessThan(50);
+  const more = gate();
+  model.says({ text: ["A beginning.\n\n", ...lines], hold: more.opened });
+  // Who sends a message is taken to it, wherever they were.
   await log(page).evaluate((box) => box.scrollTo({ top: 0 }));
-  model.says({ text: lines });
   await ask(page, "more lines");
+  await log(page).getByText("A beginning.").waitFor();
+  await until(place).toBeLessThan(50);
+  await log(page).evaluate((box) => box.scrollTo({ top: 0 }));
+  await page.getByRole("button", named("Jump to the end")).waitFor();
+  more.open();
   await finished(page);
   await until(() => log(page).getByText("line 119").count()).toBe(2);
   expect(await log(page).evaluate((box) => box.scrollTop)).toBe(0);

@@ -199,6 +199,22 @@ test("a reload and a second tab show the same turn, live", async ({ daemon, mode
   await log(page).getByText("Seen by both.").waitFor();
 });
 
+test("a turn that the daemon did not live to end is said to be so, and can go on", async ({ daemon, model, open }) => {
+  const never = gate();
+  model.says({ text: ["It was a dark", " and stormy night."], hold: never.opened });
+  const page = await open("/chat", { forgive: /net::ERR_|Failed to load resource/ });
+  await ask(page, "tell me a story");
+  await log(page).getByText("It was a dark").waitFor();
+  await daemon.kill();
+  never.open();
+  await page.getByText("Cofer is not answering").waitFor();
+  await daemon.run();
+  await log(page).getByText("The daemon ended while this was written.").waitFor();
+  model.says({ text: ["The end."] });
+  await log(page).getByRole("button", named("Continue")).click();
+  await log(page).getByText("The end.").waitFor();
+});
+
 test("Stop in the middle of the text keeps what was said", async ({ model, open }) => {
   const never = gate();
   model.says({ text: ["As far as this", " and no further."], hold: never.opened });

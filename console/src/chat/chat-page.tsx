@@ -71,12 +71,14 @@ function OpenConversation({ id, onList, onDelete }: OpenProps) {
   const [renaming, setRenaming] = useState(false);
   // The conversation that was begun here keeps the focus where it is.
   const [begun, setBegun] = useState<string | null>(null);
+  const [sent, setSent] = useState(0);
 
   const send = async () => {
     const { text } = draft;
     const made = await turn.begin({ message: text });
     if (!made) return;
     changeDraft(key, { text: "" });
+    setSent(sent + 1);
     if (made === id) return;
     setBegun(made);
     navigate(`/chat/${made}`);
@@ -100,7 +102,7 @@ function OpenConversation({ id, onList, onDelete }: OpenProps) {
       {feed.deleted ? (
         <Gone />
       ) : conversation ? (
-        <ConversationLog conversation={conversation} goOn={goOn} onEarlier={showEarlier} />
+        <ConversationLog conversation={conversation} sent={sent} goOn={goOn} onEarlier={showEarlier} />
       ) : (
         <Middle>
           {feed.failure !== null ? (

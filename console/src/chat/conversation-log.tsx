@@ -11,9 +11,15 @@ import { AnswerView, ContinueButton, type GoOn, NoticeView, Thinking, UserView }
 /** So near to the end counts as being there. */
 const NEAR = 48;
 
-type Props = { conversation: LiveConversation; goOn: GoOn; onEarlier: () => Promise<void> };
+type Props = {
+  conversation: LiveConversation;
+  /** How many messages were sent from here: who sends one wants to see it. */
+  sent: number;
+  goOn: GoOn;
+  onEarlier: () => Promise<void>;
+};
 
-export function ConversationLog({ conversation, goOn, onEarlier }: Props) {
+export function ConversationLog({ conversation, sent, goOn, onEarlier }: Props) {
   const { t } = useTranslation();
   const { messages, running, can_continue: canContinue } = conversation;
   const blocks = useMemo(() => blocksOf(messages), [messages]);
@@ -21,7 +27,7 @@ export function ConversationLog({ conversation, goOn, onEarlier }: Props) {
   const interrupted = last?.role === "assistant" && last.state === "interrupted";
   const idle = running && !conversation.retrying && isIdle(blocks);
   return (
-    <LogFrame follow={conversation.id}>
+    <LogFrame follow={`${conversation.id} ${sent}`}>
       {conversation.earlier && <Earlier onEarlier={onEarlier} />}
       {blocks.map((block) => (
         <BlockView key={block.key} block={block} conversation={conversation.id} goOn={running ? null : goOn} />

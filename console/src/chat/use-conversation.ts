@@ -2,6 +2,7 @@
 // tab see the same as the page that asked.
 import { useCallback, useEffect, useState } from "react";
 import { API, ApiFailure } from "../api/client";
+import { connection } from "../api/connection";
 import { followStream } from "../api/event-stream";
 import type { SseMessage } from "../api/sse";
 import { conversationPath, readConversation, readEarlier, refreshConversations } from "./api";
@@ -57,6 +58,7 @@ function follow(id: string, setFeed: SetFeed): () => void {
   let lastId: string | null = null;
   let queue: ChatEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let failed = false;
 
   const draw = () => {
     timer = undefined;
@@ -98,6 +100,7 @@ function follow(id: string, setFeed: SetFeed): () => void {
     stream.abort();
     lastId = null;
     queue = [];
+    failed = false;
     try {
       const conversation = await readConversation(id, end.signal);
       lastId = conversation.last_event_id;
@@ -110,13 +113,19 @@ function follow(id: string, setFeed: SetFeed): () => void {
       listen();
     } catch (failure) {
       if (end.signal.aborted) return;
+      failed = true;
       const deleted = failure instanceof ApiFailure && (failure.kind === "not_found" || failure.status === 422);
       setFeed((feed) => ({ ...(feed.id === id ? feed : NOTHING), id, failure, deleted }));
     }
   };
   void load();
   document.addEventListener("visibilitychange", listen, { signal: end.signal });
+  // The daemon may have been away when it was asked.
+  const forget = connection.subscribe(() => {
+    if (failed && connection.get() === "live") void load();
+  });
   return () => {
+    forget();
     end.abort();
     stream.abort();
     clearTimeout(timer);
