@@ -1,27 +1,116 @@
-// A model's text. HTML in it stays text, images become links (nothing is loaded from elsewhere),
-// links open beside the console.
+// A model's text, from Markdown straight to elements: there is no HTML on the way. HTML in the
+// text stays text, images become links (nothing is loaded from elsewhere), links open beside the
+// console.
+import type { Definition, ListItem, Nodes, Table } from "mdast";
+import { fromMarkdown } from "mdast-util-from-markdown";
+import { gfmFromMarkdown } from "mdast-util-gfm";
+import { gfm } from "micromark-extension-gfm";
 import { type ReactNode, memo, useDeferredValue, useMemo } from "react";
 import { useTranslation } from "react-i18next";
-import ReactMarkdown, { type Components } from "react-markdown";
-import remarkGfm from "remark-gfm";
 import { CopyButton } from "../ui/copy-button";
 
-const PLUGINS = [remarkGfm];
+const GFM = { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] };
+/** A text with more levels than this is no text; what is below is left out. */
+const MAX_DEPTH = 60;
 
-type Element = { children?: { type: string; value?: string; children?: unknown[] }[] };
+/** Longer texts, and lines that open quotes or lists without end, are not worth the time they take. */
+const MAX_TEXT = 300_000;
+const ENDLESS = /^[>\s*+-]{300}/m;
 
-/** The text of a syntax tree's part. */
-function textOf(node: unknown): string {
-  const { value, children } = (node ?? {}) as { value?: string; children?: unknown[] };
-  return value ?? (children ?? []).map(textOf).join("");
+/** While text streams in, drawing it gives way to whatever the person does. */
+export function Markdown({ text }: { text: string }) {
+  return <Drawn text={useDeferredValue(text)} />;
 }
 
-/** Headings of a text stand below the message's own, whatever level the model chose. */
-const heading = ({ children }: { children?: ReactNode }) => <h3>{children}</h3>;
+const Drawn = memo(function Drawn({ text }: { text: string }) {
+  const content = useMemo(() => {
+    if (text.length > MAX_TEXT || ENDLESS.test(text)) return <p className="whitespace-pre-wrap">{text}</p>;
+    const tree = fromMarkdown(text, GFM);
+    const definitions = new Map<string, Definition>();
+    collect(tree, definitions);
+    return drawAll(tree.children, definitions, 0);
+  }, [text]);
+  return <div className="prose-chat">{content}</div>;
+});
 
-function SafeLink({ href, children }: { href?: string | undefined; children?: ReactNode }) {
-  if (!href) return <>{children}</>;
-  if (href.startsWith("#")) return <a href={href}>{children}</a>;
+type Definitions = ReadonlyMap<string, Definition>;
+
+/** Where links that are given by name lead to. */
+function collect(node: Nodes, definitions: Map<string, Definition>, depth = 0): void {
+  if (node.type === "definition") definitions.set(node.identifier, node);
+  if ("children" in node && depth < MAX_DEPTH)
+    for (const child of node.children) collect(child, definitions, depth + 1);
+}
+
+const drawAll = (nodes: readonly Nodes[], definitions: Definitions, depth: number): ReactNode[] =>
+  // Parts of a text are told apart by their place.
+  nodes.map((node, index) => <Part key={index} node={node} definitions={definitions} depth={depth} />);
+
+type PartProps = { node: Nodes; definitions: Definitions; depth: number };
+
+function Part({ node, definitions, depth }: PartProps): ReactNode {
+  const inside = "children" in node && depth < MAX_DEPTH ? drawAll(node.children, definitions, depth + 1) : null;
+  switch (node.type) {
+    case "text":
+    case "html":
+      return node.value;
+    case "paragraph":
+      return <p>{inside}</p>;
+    // Headings of a text stand below the message's own, whatever level the model chose.
+    case "heading":
+      return <h3>{inside}</h3>;
+    case "strong":
+      return <strong>{inside}</strong>;
+    case "emphasis":
+      return <em>{inside}</em>;
+    case "delete":
+      return <del>{inside}</del>;
+    case "inlineCode":
+      return <code>{node.value}</code>;
+    case "code":
+      return <CodeBlock text={node.value} />;
+    case "break":
+      return <br />;
+    case "thematicBreak":
+      return <hr />;
+    case "blockquote":
+      return <blockquote>{inside}</blockquote>;
+    case "list":
+      return node.ordered ? <ol start={node.start ?? 1}>{inside}</ol> : <ul>{inside}</ul>;
+    case "listItem":
+      return <Item item={node} definitions={definitions} depth={depth} />;
+    case "table":
+      return <TableView table={node} definitions={definitions} depth={depth} />;
+    case "link":
+      return <SafeLink url={node.url}>{inside}</SafeLink>;
+    case "linkReference":
+      return <SafeLink url={definitions.get(node.identifier)?.url}>{inside}</SafeLink>;
+    case "image":
+      return <SafeLink url={node.url}>{node.alt || node.url}</SafeLink>;
+    case "imageReference":
+      return <SafeLink url={definitions.get(node.identifier)?.url}>{node.alt}</SafeLink>;
+    case "footnoteReference":
+      return <sup>[{node.label ?? node.identifier}]</sup>;
+    case "footnoteDefinition":
+      return (
+        <div className="text-sm text-soft">
+          [{node.label ?? node.identifier}] {inside}
+        </div>
+      );
+    default:
+      return null;
+  }
+}
+
+/** The address, where it is one that a browser may be sent to. */
+export function safeUrl(url: string | undefined): string | null {
+  const target = URL.parse(url ?? "");
+  return target && ["http:", "https:", "mailto:"].includes(target.protocol) ? target.href : null;
+}
+
+function SafeLink({ url, children }: { url: string | undefined; children: ReactNode }) {
+  const href = safeUrl(url);
+  if (!href) return children;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer">
       {children}
@@ -29,60 +118,79 @@ function SafeLink({ href, children }: { href?: string | undefined; children?: Re
   );
 }
 
-function CodeBlock({ text, children }: { text: string; children?: ReactNode }) {
+function CodeBlock({ text }: { text: string }) {
   return (
-    <div className="group/code relative">
+    <div className="relative">
       {/* It scrolls, hence the keyboard must get at it. */}
-      <pre tabIndex={0}>{children}</pre>
+      <pre tabIndex={0}>
+        <code>{text}</code>
+      </pre>
       <CopyButton text={text} iconOnly className="absolute top-1 right-1 bg-surface/80" />
     </div>
   );
 }
 
-function TaskBox({ checked }: { checked?: boolean | undefined }) {
+type ItemProps = { item: ListItem; definitions: Definitions; depth: number };
+
+/** The words of a short point stand beside its mark, without a paragraph's space around them. */
+function Item({ item, definitions, depth }: ItemProps) {
+  const loose = item.spread ?? false;
+  const parts = item.children.flatMap((child): Nodes[] =>
+    !loose && child.type === "paragraph" ? child.children : [child],
+  );
+  const content = depth < MAX_DEPTH ? drawAll(parts, definitions, depth + 1) : null;
+  if (item.checked == null) return <li>{content}</li>;
+  return (
+    <li className="task">
+      <TaskBox checked={item.checked} />
+      {content}
+    </li>
+  );
+}
+
+function TaskBox({ checked }: { checked: boolean }) {
   const { t } = useTranslation();
   return (
     <input
       type="checkbox"
       className="check mr-1.5"
       disabled
-      checked={checked ?? false}
+      checked={checked}
       aria-label={t(checked ? "chat.taskDone" : "chat.taskOpen")}
     />
   );
 }
 
-const COMPONENTS: Components = {
-  h1: heading,
-  h2: heading,
-  h3: heading,
-  h4: heading,
-  h5: heading,
-  h6: heading,
-  a: ({ href, children }) => <SafeLink href={href}>{children}</SafeLink>,
-  img: ({ src, alt }) => <SafeLink href={typeof src === "string" ? src : undefined}>{alt || src}</SafeLink>,
-  pre: ({ node, children }) => <CodeBlock text={textOf(node as Element)}>{children}</CodeBlock>,
-  table: ({ children }) => (
-    <div className="overflow-x-auto" tabIndex={0}>
-      <table>{children}</table>
-    </div>
-  ),
-  input: ({ checked }) => <TaskBox checked={checked} />,
-};
+type TableProps = { table: Table; definitions: Definitions; depth: number };
 
-/** While text streams in, drawing it gives way to whatever the person does. */
-export function Markdown({ text, id }: { text: string; id: string }) {
-  return <Drawn text={useDeferredValue(text)} id={id} />;
-}
-
-const Drawn = memo(function Drawn({ text, id }: { text: string; id: string }) {
-  // Footnotes of two messages must not have the same address.
-  const options = useMemo(() => ({ clobberPrefix: `m-${id}-` }), [id]);
+function TableView({ table, definitions, depth }: TableProps) {
+  const [head, ...body] = table.children;
+  const side = (column: number) => ({ textAlign: table.align?.[column] ?? undefined });
   return (
-    <div className="prose-chat">
-      <ReactMarkdown remarkPlugins={PLUGINS} remarkRehypeOptions={options} components={COMPONENTS}>
-        {text}
-      </ReactMarkdown>
+    // It scrolls, hence the keyboard must get at it.
+    <div className="overflow-x-auto" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {head?.children.map((cell, column) => (
+              <th key={column} scope="col" style={side(column)}>
+                {drawAll(cell.children, definitions, depth + 1)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {body.map((row, index) => (
+            <tr key={index}>
+              {row.children.map((cell, column) => (
+                <td key={column} style={side(column)}>
+                  {drawAll(cell.children, definitions, depth + 1)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </div>
   );
-});
+}

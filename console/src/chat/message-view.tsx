@@ -29,7 +29,7 @@ export const AnswerView = memo(function AnswerView({ message }: { message: Assis
     <article aria-busy={message.state === "streaming"} className="min-w-0">
       <h2 className="sr-only">{t("chat.assistant")}</h2>
       {message.reasoning && <Reasoning message={message} />}
-      {message.text !== "" && <Markdown text={message.text} id={message.id} />}
+      {message.text !== "" && <Markdown text={message.text} />}
       {waiting && <Thinking />}
       {message.state === "interrupted" && <p className="mt-1 text-sm text-warn">{t("chat.interrupted")}</p>}
     </article>
