@@ -15,6 +15,7 @@ function typeOf(schema, indent = "  ") {
   if (schema.enum) return schema.enum.map(quote).join(" | ");
   const union = schema.oneOf ?? schema.anyOf;
   if (union) return union.map((part) => typeOf(part, indent)).join(" | ");
+  if (schema.allOf) return schema.allOf.map((part) => typeOf(part, indent)).join(" & ");
   const types = [schema.type ?? []].flat();
   if (types.length === 0) return "unknown";
   return types.map((type) => plainType(type, schema, indent)).join(" | ");

@@ -110,7 +110,7 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
           {time}
         </span>
         <span role="cell" className="min-w-0 max-md:hidden">
-          {t(`activity.sources.${call.source}`)}
+          {t(`activity.sources.${call.source ?? "api"}`)}
           {call.client && <span className="block truncate text-sm text-soft">{call.client}</span>}
         </span>
         <span role="cell" className="min-w-0">

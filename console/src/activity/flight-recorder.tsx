@@ -6,14 +6,14 @@ import { useTranslation } from "react-i18next";
 import { ApiFailure } from "../api/client";
 import { useAway } from "../api/connection";
 import { queryClient } from "../api/queries";
-import type { Stages } from "../api/schema";
+import type { RecordedCall, RecordedText, Stages } from "../api/schema";
 import { useLanguage } from "../settings/preferences";
 import { FailureAlert } from "../ui/alert";
 import { CopyButton } from "../ui/copy-button";
 import { bytes, clock, milliseconds, stripAnsi } from "../ui/format";
 import { JsonView, LongText } from "../ui/json-view";
 import { Loading } from "../ui/states";
-import { type Flight, type WireText, flightQuery, replay } from "./flight";
+import { flightQuery, replay } from "./flight";
 
 export function FlightRecorder({ callId }: { callId: string }) {
   const { t } = useTranslation();
@@ -25,7 +25,7 @@ export function FlightRecorder({ callId }: { callId: string }) {
   return <FailureAlert title={t("flight.failed")} failure={query.error} retry={() => void query.refetch()} />;
 }
 
-function Recorded({ flight }: { flight: Flight }) {
+function Recorded({ flight }: { flight: RecordedCall }) {
   const { t } = useTranslation();
   return (
     <div className="space-y-3">
@@ -70,7 +70,7 @@ function Times({ stages }: { stages: Stages }) {
   );
 }
 
-function Wire({ title, wire }: { title: string; wire: WireText }) {
+function Wire({ title, wire }: { title: string; wire: RecordedText }) {
   const { t } = useTranslation();
   return (
     <div>
@@ -86,7 +86,7 @@ function Wire({ title, wire }: { title: string; wire: WireText }) {
   );
 }
 
-function Stderr({ lines }: { lines: Flight["stderr"] }) {
+function Stderr({ lines }: { lines: RecordedCall["stderr"] }) {
   const { t } = useTranslation();
   const language = useLanguage();
   if (lines.length === 0) return <p className="text-sm text-soft">{t("flight.noStderr")}</p>;
@@ -99,7 +99,7 @@ function Stderr({ lines }: { lines: Flight["stderr"] }) {
   );
 }
 
-function Replay({ flight }: { flight: Flight }) {
+function Replay({ flight }: { flight: RecordedCall }) {
   const { t } = useTranslation();
   const away = useAway();
   const again = useMutation({

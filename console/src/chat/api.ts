@@ -3,17 +3,18 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/
 import { API, ApiFailure, authorized, failureOf, request } from "../api/client";
 import { queryClient } from "../api/queries";
 import type {
-  Conversation,
   ConversationPage,
   ConversationSummary,
-  Models,
-  Provider,
-  ProviderChange,
+  ModelList,
+  ProviderBody,
   ProviderTest,
-  Providers,
-  ToolCall,
-  ToolOffer,
-} from "./types";
+  ProviderView,
+  ProvidersView,
+  Stopped,
+  ToolsView,
+  TurnRequest,
+} from "../api/schema";
+import type { Conversation, ToolCall } from "./types";
 
 const PAGE = 50;
 
@@ -39,7 +40,7 @@ export const refreshConversations = () => queryClient.invalidateQueries({ queryK
 
 export const providersQuery = queryOptions({
   queryKey: ["providers"],
-  queryFn: ({ signal }) => request<Providers>("/chat/providers", { signal }),
+  queryFn: ({ signal }) => request<ProvidersView>("/chat/providers", { signal }),
   staleTime: 30_000,
 });
 
@@ -47,7 +48,7 @@ export const providersQuery = queryOptions({
 export const modelsQuery = (provider: string) =>
   queryOptions({
     queryKey: ["models", provider],
-    queryFn: ({ signal }) => request<Models>(`/chat/models?provider=${encodeURIComponent(provider)}`, { signal }),
+    queryFn: ({ signal }) => request<ModelList>(`/chat/models?provider=${encodeURIComponent(provider)}`, { signal }),
     staleTime: 5 * 60_000,
     refetchOnWindowFocus: false,
     retry: false,
@@ -56,11 +57,11 @@ export const modelsQuery = (provider: string) =>
 export const offerQuery = (servers: readonly string[] | null, off: readonly string[]) =>
   queryOptions({
     queryKey: ["chat-tools", servers, off],
-    queryFn: ({ signal }): Promise<ToolOffer> => {
+    queryFn: ({ signal }): Promise<ToolsView> => {
       const query = new URLSearchParams();
       if (servers) query.set("servers", servers.join(","));
       if (off.length > 0) query.set("tools_off", off.join(","));
-      return request<ToolOffer>(`/chat/tools?${query}`, { signal });
+      return request<ToolsView>(`/chat/tools?${query}`, { signal });
     },
     staleTime: 10_000,
     placeholderData: keepPreviousData,
@@ -87,22 +88,11 @@ export const wholeCallQuery = (conversation: string, call: string) =>
 export const rename = (id: string, title: string) =>
   request<ConversationSummary>(conversationPath(id), { method: "PATCH", body: { title } });
 export const remove = (id: string) => request<void>(conversationPath(id), { method: "DELETE" });
-export const stopTurn = (id: string) =>
-  request<{ stopped: boolean }>(`${conversationPath(id)}/stop`, { method: "POST" });
-
-export type Turn = {
-  conversation_id?: string;
-  message?: string;
-  action?: "continue" | "answer_now";
-  provider?: string;
-  model?: string;
-  servers?: string[] | null;
-  tools_off?: string[];
-};
+export const stopTurn = (id: string) => request<Stopped>(`${conversationPath(id)}/stop`, { method: "POST" });
 
 /** Begins a turn and gives back the id of its conversation. The answer streams its events; the
  *  page follows the conversation instead, as every other page that shows it does. */
-export async function beginTurn(turn: Turn): Promise<string> {
+export async function beginTurn(turn: TurnRequest): Promise<string> {
   const answer = await fetch(`${API}/chat`, {
     method: "POST",
     headers: authorized({ "Content-Type": "application/json", Accept: "text/event-stream" }),
@@ -132,8 +122,8 @@ export async function exported(id: string, format: "json" | "markdown"): Promise
   return answer.blob();
 }
 
-export const saveProvider = (id: string, body: ProviderChange) =>
-  request<Provider>(providerPath(id), { method: "PUT", body });
+export const saveProvider = (id: string, body: ProviderBody) =>
+  request<ProviderView>(providerPath(id), { method: "PUT", body });
 export const removeProvider = (id: string) => request<void>(providerPath(id), { method: "DELETE" });
 export const testProvider = (id: string) => request<ProviderTest>(`${providerPath(id)}/test`, { method: "POST" });
 

@@ -6,6 +6,7 @@ import { type ReactNode, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "wouter";
 import { useAway } from "../api/connection";
+import type { ConversationSummary } from "../api/schema";
 import { FailureAlert } from "../ui/alert";
 import { Modal } from "../ui/modal";
 import { EmptyState, Loading } from "../ui/states";
@@ -18,7 +19,6 @@ import { ConversationList } from "./conversation-list";
 import { ConversationLog } from "./conversation-log";
 import { NEW, changeDraft, chosen, useDraft } from "./draft";
 import type { GoOn } from "./message-view";
-import type { ConversationSummary } from "./types";
 import { useConversation } from "./use-conversation";
 import { useTurn } from "./use-turn";
 

@@ -3,14 +3,14 @@ import { useQuery } from "@tanstack/react-query";
 import { Wrench } from "lucide-react";
 import { Suspense, lazy, useState } from "react";
 import { useTranslation } from "react-i18next";
+import type { ProvidersView } from "../api/schema";
 import { offerQuery } from "./api";
 import type { Choice, Chosen } from "./draft";
 import { ModelSelect } from "./model-select";
-import type { Providers } from "./types";
 
 const ToolsDialog = lazy(() => import("./tools-dialog"));
 
-type Props = { providers: Providers; chosen: Chosen; onChange: (change: Choice) => void };
+type Props = { providers: ProvidersView; chosen: Chosen; onChange: (change: Choice) => void };
 
 export function Choices({ providers, chosen, onChange }: Props) {
   const [open, setOpen] = useState(false);

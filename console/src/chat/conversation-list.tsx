@@ -4,13 +4,13 @@ import { LoaderCircle, SquarePen, Trash2 } from "lucide-react";
 import { useDeferredValue, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "wouter";
+import type { ConversationSummary } from "../api/schema";
 import { useLanguage } from "../settings/preferences";
 import { FailureAlert } from "../ui/alert";
 import { when } from "../ui/format";
 import { SearchBox } from "../ui/search-box";
 import { Loading } from "../ui/states";
 import { conversationsQuery } from "./api";
-import type { ConversationSummary } from "./types";
 
 type Props = {
   current: string | null;

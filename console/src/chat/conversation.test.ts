@@ -8,7 +8,7 @@ const fresh = () => begin(conversation());
 
 const started = event(101, "turnStarted", {
   action: "message",
-  message: { id: "u", role: "user", at, text: "list my files" },
+  message: { id: "u", turn_id: "t", at, text: "list my files" },
   title: "list my files",
   provider: "openai",
   model: "m",
@@ -81,7 +81,7 @@ test("a limit, an error and a stop leave a notice and a way to go on", () => {
   expect(limit.messages.at(-1)).toMatchObject({ role: "notice", notice: "limit", steps: 10 });
   expect(limit).toMatchObject({ running: false, can_continue: true, turn_id: null });
 
-  const problem = { kind: "wrong_key", message: "401", hint: "check it" };
+  const problem = { kind: "wrong_key" as const, message: "401", hint: "check it" };
   const failed = applyAll(fresh(), [
     started,
     event(110, "turnError", problem),

@@ -1,8 +1,8 @@
 // What is being written and what was chosen for the next message, for each conversation; it stays
 // while another page is looked at.
+import type { ProvidersView } from "../api/schema";
 import { createStore, useStore } from "../api/store";
 import type { LiveConversation } from "./conversation";
-import type { Providers } from "./types";
 
 /** What was chosen but not sent yet; what is missing is as the conversation has it. */
 export type Choice = { provider?: string; model?: string; servers?: string[] | null; toolsOff?: string[] };
@@ -35,7 +35,7 @@ export type Chosen = { provider: string | null; model: string | null; servers: s
 export function chosen(
   choice: Choice,
   conversation: LiveConversation | null,
-  providers: Providers | undefined,
+  providers: ProvidersView | undefined,
 ): Chosen {
   const known = (id: string | null | undefined) => providers?.providers.some((provider) => provider.id === id);
   const kept = known(conversation?.provider) ? conversation : null;

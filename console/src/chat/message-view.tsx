@@ -3,12 +3,13 @@ import { Brain, CircleStop, LoaderCircle } from "lucide-react";
 import { memo, useId } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "wouter";
+import type { ModelFailure, ModelFailureKind } from "../api/schema";
 import { Alert } from "../ui/alert";
 import { Sentence } from "../ui/sentence";
 import { DisclosureButton, useOpen } from "./disclosure";
 import { Markdown } from "./markdown";
 import { problemWords } from "./problem";
-import type { AssistantMessage, ChatProblem, Notice, UserMessage } from "./types";
+import type { AssistantMessage, Notice, UserMessage } from "./types";
 
 export const UserView = memo(function UserView({ message }: { message: UserMessage }) {
   const { t } = useTranslation();
@@ -125,9 +126,15 @@ export function ContinueButton({ goOn, primary = false }: { goOn: GoOn; primary?
 }
 
 /** Failures that are put right in the settings. */
-const SETTINGS_HELP = new Set(["not_configured", "no_model", "wrong_key", "no_such_model", "unreachable"]);
+const SETTINGS_HELP = new Set<ModelFailureKind>([
+  "not_configured",
+  "no_model",
+  "wrong_key",
+  "no_such_model",
+  "unreachable",
+]);
 
-function ProblemView({ problem, goOn }: { problem: ChatProblem; goOn: GoOn | null }) {
+function ProblemView({ problem, goOn }: { problem: ModelFailure; goOn: GoOn | null }) {
   const { t } = useTranslation();
   return (
     <Alert title={problemWords(problem, t)} role={goOn ? "alert" : "note"}>

@@ -1,11 +1,11 @@
 // Which model answers: what each provider offers, in one list.
 import { useQueries } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
+import type { ProvidersView } from "../api/schema";
 import { modelsQuery } from "./api";
-import type { Providers } from "./types";
 
 type Props = {
-  providers: Providers;
+  providers: ProvidersView;
   provider: string | null;
   model: string | null;
   onChange: (provider: string, model: string) => void;

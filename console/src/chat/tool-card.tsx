@@ -60,7 +60,7 @@ function Head({ call }: { call: ToolCall }) {
         <Icon size={15} className={colour} aria-hidden />
       )}
       <span className="min-w-0">
-        <span className="text-soft">{call.server} · </span>
+        {call.server && <span className="text-soft">{call.server} · </span>}
         <code className="font-semibold">{call.tool}</code>
       </span>
       <span className={`text-sm font-medium whitespace-nowrap ${colour}`}>{t(`chat.status.${call.status}`)}</span>

@@ -3,13 +3,12 @@ import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";
 import { useTranslation } from "react-i18next";
 import { StatusWord } from "../servers/status";
-import type { Status } from "../api/schema";
+import type { ToolServerView, ToolView, ToolsView } from "../api/schema";
 import { FailureAlert } from "../ui/alert";
 import { Modal } from "../ui/modal";
 import { EmptyState, Loading } from "../ui/states";
 import { offerQuery } from "./api";
 import { DisclosureButton, useOpen } from "./disclosure";
-import type { OfferedServer, OfferedTool, ToolOffer } from "./types";
 
 type Choice = { servers: string[] | null; toolsOff: string[] };
 type Props = Choice & { onChange: (choice: Choice) => void; onClose: () => void };
@@ -28,7 +27,7 @@ export default function ToolsDialog({ servers, toolsOff, onChange, onClose }: Pr
   );
 }
 
-type OfferProps = Choice & { offer: ToolOffer; onChange: (choice: Choice) => void };
+type OfferProps = Choice & { offer: ToolsView; onChange: (choice: Choice) => void };
 
 function Offer({ offer, servers, toolsOff, onChange }: OfferProps) {
   const { t } = useTranslation();
@@ -70,9 +69,9 @@ function Offer({ offer, servers, toolsOff, onChange }: OfferProps) {
 }
 
 type ItemProps = {
-  server: OfferedServer;
+  server: ToolServerView;
   on: boolean;
-  tools: OfferedTool[];
+  tools: ToolView[];
   toolsOff: string[];
   onToggle: () => void;
   onTool: (id: string) => void;
@@ -91,7 +90,7 @@ function ServerItem({ server, on, tools, toolsOff, onToggle, onTool }: ItemProps
             {server.server}
           </label>
           <p className="flex flex-wrap gap-x-3 text-sm text-soft">
-            <StatusWord status={server.status as Status} />
+            <StatusWord status={server.status} />
             {on && server.tools > 0 && (
               <span>
                 {t("list.toolCount", { n: server.tools })} ·{" "}
@@ -120,7 +119,7 @@ function ServerItem({ server, on, tools, toolsOff, onToggle, onTool }: ItemProps
   );
 }
 
-function ToolItem({ tool, off, onTool }: { tool: OfferedTool; off: string[]; onTool: (id: string) => void }) {
+function ToolItem({ tool, off, onTool }: { tool: ToolView; off: string[]; onTool: (id: string) => void }) {
   const { t } = useTranslation();
   const id = useId();
   const key = `${tool.server}/${tool.tool}`;

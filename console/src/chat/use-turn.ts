@@ -2,7 +2,8 @@
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { tellFailure } from "../ui/notices";
-import { type Turn, beginTurn, refreshConversations, stopTurn } from "./api";
+import type { TurnRequest } from "../api/schema";
+import { beginTurn, refreshConversations, stopTurn } from "./api";
 import type { Chosen } from "./draft";
 
 export function useTurn(id: string | null, chosen: Chosen) {
@@ -10,7 +11,7 @@ export function useTurn(id: string | null, chosen: Chosen) {
   const [busy, setBusy] = useState(false);
 
   /** Gives back the conversation's id, or null where it failed, which is told. */
-  const begin = async (what: Pick<Turn, "message" | "action">): Promise<string | null> => {
+  const begin = async (what: Pick<TurnRequest, "message" | "action">): Promise<string | null> => {
     if (busy) return null;
     setBusy(true);
     try {

@@ -2,12 +2,12 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, test, vi } from "vitest";
-import type { Provider, Providers } from "../chat/types";
+import type { KindView, ProviderView, ProvidersView } from "../api/schema";
 import ProviderDialog, { idFor } from "./provider-dialog";
 
 afterEach(() => vi.unstubAllGlobals());
 
-const kinds = [
+const kinds: KindView[] = [
   {
     kind: "openai",
     name: "OpenAI and compatible servers",
@@ -17,7 +17,7 @@ const kinds = [
   },
   { kind: "ollama", name: "Ollama", base_url: "http://127.0.0.1:11434/", needs_key: false, environment: [] },
 ];
-const stored: Provider = {
+const stored: ProviderView = {
   id: "mine",
   kind: "openai",
   name: "Mine",
@@ -30,8 +30,8 @@ const stored: Provider = {
 };
 
 /** Opens the dialog and gives back what is saved. */
-function open(provider: Provider | null) {
-  const all: Providers = { configured: provider !== null, providers: provider ? [provider] : [], kinds };
+function open(provider: ProviderView | null) {
+  const all: ProvidersView = { configured: provider !== null, providers: provider ? [provider] : [], kinds };
   const saved: { url: string; body: unknown }[] = [];
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
     if (init.method === "PUT") saved.push({ url, body: JSON.parse(String(init.body)) });

@@ -3,18 +3,18 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiFailure } from "../api/client";
+import type { ProviderBody, ProviderKind, ProviderView, ProvidersView } from "../api/schema";
 import { modelsQuery, refreshProviders, saveProvider } from "../chat/api";
-import type { Provider, ProviderChange, Providers } from "../chat/types";
 import { Flag } from "../servers/form/flag-fields";
 import { FailureAlert } from "../ui/alert";
 import { Field } from "../ui/field";
 import { guardComposition, isSubmitChord } from "../ui/ime";
 import { Modal } from "../ui/modal";
 
-type Props = { all: Providers; provider: Provider | null; onClose: () => void };
+type Props = { all: ProvidersView; provider: ProviderView | null; onClose: () => void };
 
 type Draft = {
-  kind: string;
+  kind: ProviderKind;
   name: string;
   baseUrl: string;
   key: string;
@@ -23,7 +23,7 @@ type Draft = {
   use: boolean;
 };
 
-function draftOf(all: Providers, provider: Provider | null): Draft {
+function draftOf(all: ProvidersView, provider: ProviderView | null): Draft {
   const kind = all.kinds.find(({ kind }) => kind === provider?.kind) ?? all.kinds[0];
   return {
     kind: kind?.kind ?? "openai",
@@ -37,7 +37,7 @@ function draftOf(all: Providers, provider: Provider | null): Draft {
 }
 
 /** What is sent. A key that was not typed stays as it is. */
-export function changeOf(draft: Draft, standard: string): ProviderChange {
+export function changeOf(draft: Draft, standard: string): ProviderBody {
   return {
     kind: draft.kind,
     name: draft.name.trim(),
@@ -175,11 +175,11 @@ export default function ProviderDialog({ all, provider, onClose }: Props) {
 
 type PartProps = { draft: Draft; onChange: (part: Partial<Draft>) => void; error: string | undefined };
 
-function KindField({ all, draft, fixed, onChange, error }: PartProps & { all: Providers; fixed: boolean }) {
+function KindField({ all, draft, fixed, onChange, error }: PartProps & { all: ProvidersView; fixed: boolean }) {
   const { t } = useTranslation();
   /** A name that nobody typed goes along with the sort. */
-  const choose = (kind: string) => {
-    const nameOf = (wanted: string) => all.kinds.find(({ kind }) => kind === wanted)?.name ?? "";
+  const choose = (kind: ProviderKind) => {
+    const nameOf = (wanted: ProviderKind) => all.kinds.find(({ kind }) => kind === wanted)?.name ?? "";
     const untouched = draft.name === "" || draft.name === nameOf(draft.kind);
     onChange({ kind, ...(untouched ? { name: nameOf(kind) } : {}) });
   };
@@ -191,7 +191,7 @@ function KindField({ all, draft, fixed, onChange, error }: PartProps & { all: Pr
           className="input w-full"
           value={draft.kind}
           disabled={fixed}
-          onChange={(event) => choose(event.target.value)}
+          onChange={(event) => choose(event.target.value as ProviderKind)}
         >
           {all.kinds.map(({ kind, name }) => (
             <option key={kind} value={kind}>
@@ -230,7 +230,7 @@ function KeyFields({ kept, needed, draft, onChange, error }: PartProps & { kept:
 }
 
 /** Free text, because not every provider lists its models; what it lists is offered. */
-function ModelField({ provider, draft, onChange, error }: PartProps & { provider: Provider | null }) {
+function ModelField({ provider, draft, onChange, error }: PartProps & { provider: ProviderView | null }) {
   const { t } = useTranslation();
   const listId = useId();
   const models = useQuery({ ...modelsQuery(provider?.id ?? ""), enabled: provider !== null }).data?.models ?? [];

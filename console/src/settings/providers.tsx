@@ -3,9 +3,9 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { CircleCheck, LoaderCircle, Plus } from "lucide-react";
 import { Suspense, lazy, useState } from "react";
 import { useTranslation } from "react-i18next";
+import type { ModelFailure, ProviderBody, ProviderTest, ProviderView, ProvidersView } from "../api/schema";
 import { modelsQuery, providersQuery, refreshProviders, removeProvider, saveProvider, testProvider } from "../chat/api";
 import { problemWords } from "../chat/problem";
-import type { Provider, ProviderChange, ProviderTest, Providers } from "../chat/types";
 import { Alert, FailureAlert } from "../ui/alert";
 import { Confirm } from "../ui/confirm";
 import { milliseconds } from "../ui/format";
@@ -30,9 +30,9 @@ export function ProviderSettings() {
   );
 }
 
-function ProviderList({ all }: { all: Providers }) {
+function ProviderList({ all }: { all: ProvidersView }) {
   const { t } = useTranslation();
-  const [editing, setEditing] = useState<Provider | "new" | null>(null);
+  const [editing, setEditing] = useState<ProviderView | "new" | null>(null);
   return (
     <>
       {all.providers.length === 0 ? (
@@ -57,7 +57,7 @@ function ProviderList({ all }: { all: Providers }) {
   );
 }
 
-type ItemProps = { all: Providers; provider: Provider; onEdit: () => void };
+type ItemProps = { all: ProvidersView; provider: ProviderView; onEdit: () => void };
 
 function ProviderItem({ all, provider, onEdit }: ItemProps) {
   const { t } = useTranslation();
@@ -114,7 +114,7 @@ function ProviderItem({ all, provider, onEdit }: ItemProps) {
   );
 }
 
-type ButtonsProps = { provider: Provider; own: boolean; testing: boolean; onTest: () => void; onEdit: () => void };
+type ButtonsProps = { provider: ProviderView; own: boolean; testing: boolean; onTest: () => void; onEdit: () => void };
 
 function ItemButtons({ provider, own, testing, onTest, onEdit }: ButtonsProps) {
   const { t } = useTranslation();
@@ -164,17 +164,17 @@ function ItemButtons({ provider, own, testing, onTest, onEdit }: ButtonsProps) {
   );
 }
 
-function useChange(provider: Provider) {
+function useChange(provider: ProviderView) {
   const { t } = useTranslation();
   return useMutation({
-    mutationFn: (change: ProviderChange) => saveProvider(provider.id, change),
+    mutationFn: (change: ProviderBody) => saveProvider(provider.id, change),
     onError: (error) => tellFailure(t("models.saveFailed"), error),
     onSettled: refreshProviders,
   });
 }
 
 /** The models that the provider lists. */
-function DefaultModel({ provider }: { provider: Provider }) {
+function DefaultModel({ provider }: { provider: ProviderView }) {
   const { t } = useTranslation();
   const models = useQuery(modelsQuery(provider.id));
   const change = useChange(provider);
@@ -212,7 +212,7 @@ function TestOutcome({ test }: { test: ProviderTest }) {
         {test.models != null && <span className="text-soft">{t("models.testModels", { n: test.models })}</span>}
       </p>
     );
-  const problem = test.error ?? { kind: "internal", message: "" };
+  const problem: ModelFailure = test.error ?? { kind: "internal", message: test.message };
   return (
     <Alert title={t("models.testFailed", { why: problemWords(problem, t) })}>
       <Sentence text={problem.message} />
@@ -221,7 +221,7 @@ function TestOutcome({ test }: { test: ProviderTest }) {
   );
 }
 
-function RemoveProvider({ provider, onClose }: { provider: Provider; onClose: () => void }) {
+function RemoveProvider({ provider, onClose }: { provider: ProviderView; onClose: () => void }) {
   const { t } = useTranslation();
   const { id, name } = provider;
   const drop = useMutation({

@@ -16,6 +16,7 @@ export function conversation(part: Partial<Conversation> = {}): Conversation {
     updated_at: "2026-01-01T00:00:00Z",
     last_event_id: "100",
     can_continue: false,
+    earlier: false,
     messages: [],
     ...part,
   };
