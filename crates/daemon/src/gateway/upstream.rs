@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::{Caller, Era};
-use cofer_model::{ErrorKind, PeerInfo, ServerId};
+use cofer_model::{CallSource, ErrorKind, PeerInfo, ServerId};
 use cofer_supervisor::{Asking, Notice, PrivateServer, ServerHandle};
 use futures_util::FutureExt as _;
 use tokio::sync::broadcast;
@@ -106,7 +106,8 @@ impl Upstream {
         caller: Option<Arc<dyn Caller>>,
         client: Option<Arc<str>>,
     ) -> Answer {
-        let asking = Asking { method, params, timeout: None, caller, client };
+        let asking =
+            Asking { caller, client, source: CallSource::Gateway, ..Asking::new(method, params) };
         let called = match &self.own {
             Some(own) => own.call_by(asking).await,
             None => self.handle.call_by(asking).await,
