@@ -32,12 +32,12 @@ async fn run_client(daemon: &Daemon, program: &Path, args: &[&str]) -> Ended {
 fn check(seen: &str) {
     let seen: Value = serde_json::from_str(seen.trim()).unwrap_or_else(|_| panic!("{seen}"));
     let names: Vec<&str> =
-        seen["names"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        seen["names"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     assert!(names.contains(&"w__echo") && names.contains(&"x__test_elicitation"), "{names:?}");
     assert_eq!(seen["echo"], r#"{"text":"안녕 👋"}"#);
     assert_eq!(seen["asked"], r#"User response: action=accept, content={"response":"me"}"#);
     let progress: Vec<f64> =
-        seen["progress"].as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+        seen["progress"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
     assert_eq!(progress, [0.0, 50.0, 100.0]);
 }
 
@@ -46,7 +46,7 @@ async fn typescript(version: &str) {
     let modules = tests_folder("COFER_TEST_NPM").join("node_modules");
     let script = format!("{CLIENTS}/typescript.cjs");
     let url = format!("{}/mcp", daemon.base());
-    let args = [script.as_str(), modules.to_str().unwrap(), version, &url];
+    let args = [script.as_str(), modules.to_str().expect("paths are text"), version, &url];
     check(&run_client(&daemon, &modules.join(".bin/node"), &args).await.stdout);
 }
 

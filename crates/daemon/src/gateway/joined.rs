@@ -1,6 +1,7 @@
 //! All servers as one: the lists of every server in one list, and the way back from a joined
 //! name or a URI to the server that knows it. Pure: `catalogue` gets the lists and keeps this.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -151,9 +152,9 @@ impl Joined {
     fn add_prompts(&mut self, part: &Part, items: &mut Vec<Vec<u8>>) {
         for prompt in part.lists.get(ListKind::Prompts) {
             let name = joined_name(part.spec.name.as_str(), &prompt.key);
-            if !self.prompts.contains_key(&name) {
-                items.push(prompt.renamed(&name));
-                self.prompts.insert(name, (part.id, prompt.key.clone()));
+            if let Entry::Vacant(free) = self.prompts.entry(name) {
+                items.push(prompt.renamed(free.key()));
+                free.insert((part.id, prompt.key.clone()));
             }
         }
     }

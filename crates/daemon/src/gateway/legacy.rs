@@ -250,7 +250,9 @@ async fn notified(session: &Arc<Session>, method: &str, params: Option<&Bytes>) 
         _ => {
             let own: Vec<_> = session.own.lock().await.values().cloned().collect();
             if !own.is_empty() {
-                own.iter().for_each(|upstream| upstream.notify(method, params));
+                for upstream in own {
+                    upstream.notify(method, params);
+                }
             } else if let Door::One(handle) = &session.opening.door
                 && method != "notifications/roots/list_changed"
             {

@@ -229,26 +229,14 @@ async fn run(
 /// Answers as JSON where the answer comes at once and alone, and else with a stream that owns
 /// the call: whoever closes it cancels the call.
 async fn answer(mut call: Call, accepts: Accepts) -> Response {
-    let mut first = None;
-    while accepts.json {
-        let next = tokio::select! {
-            biased;
-            next = call.next() => next,
-            () = sleep(AT_ONCE), if accepts.events => break,
-        };
-        match next {
-            Some(Next::Answer(answer)) => {
-                return respond(&call.id, answer.map_err(with_status), accepts);
-            }
-            Some(Next::Message(message)) if accepts.events => {
-                first = Some(message);
-                break;
-            }
-            Some(Next::Message(_)) => {}
-            None => return accepted(),
+    let first = if accepts.json {
+        match at_once(&mut call, accepts).await {
+            AtOnce::Response(response) => return response,
+            AtOnce::Begun(message) => message.map(event),
         }
-    }
-    let first = first.map(event);
+    } else {
+        None
+    };
     let events = stream::unfold((call, first), |(mut call, first)| async move {
         let event = match first {
             Some(first) => first,
@@ -257,6 +245,31 @@ async fn answer(mut call: Call, accepts: Accepts) -> Response {
         Some((Ok::<_, std::convert::Infallible>(event), (call, None)))
     });
     events_response(Body::from_stream(events))
+}
+
+enum AtOnce {
+    Response(Response),
+    /// It takes longer, or something was said before the answer.
+    Begun(Option<Bytes>),
+}
+
+async fn at_once(call: &mut Call, accepts: Accepts) -> AtOnce {
+    loop {
+        let next = tokio::select! {
+            biased;
+            next = call.next() => next,
+            () = sleep(AT_ONCE), if accepts.events => return AtOnce::Begun(None),
+        };
+        match next {
+            Some(Next::Answer(answer)) => {
+                let answer = answer.map_err(with_status);
+                return AtOnce::Response(respond(&call.id, answer, accepts));
+            }
+            Some(Next::Message(message)) if accepts.events => return AtOnce::Begun(Some(message)),
+            Some(Next::Message(_)) => {}
+            None => return AtOnce::Response(accepted()),
+        }
+    }
 }
 
 /// A call of one client, with what its answers need.

@@ -193,10 +193,10 @@ impl Session {
         }
     }
 
-    fn keep(&self, inquiry: Inquiry) -> Result<Bytes, Inquiry> {
+    fn keep(&self, inquiry: Inquiry) -> Result<Bytes, Box<Inquiry>> {
         let mut state = self.lock();
         if state.inquiries.len() >= MAX_INQUIRIES {
-            return Err(inquiry);
+            return Err(Box::new(inquiry));
         }
         state.last_inquiry += 1;
         let id = state.last_inquiry;

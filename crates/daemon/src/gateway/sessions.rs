@@ -44,8 +44,8 @@ impl Sessions {
     }
 
     /// Does something with each.
-    pub(super) fn for_each(&self, mut act: impl FnMut(&Arc<Session>)) {
-        self.read().values().for_each(|session| act(session));
+    pub(super) fn for_each(&self, act: impl FnMut(&Arc<Session>)) {
+        self.read().values().for_each(act);
     }
 
     /// Whether another one may have servers of its own.
