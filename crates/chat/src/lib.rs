@@ -6,12 +6,14 @@
 #![warn(missing_docs)]
 
 mod answer;
+mod calls;
 mod event;
 mod failure;
 mod history;
 mod message;
 mod model;
 mod name;
+mod notice;
 mod problem;
 mod provider;
 mod result;

@@ -52,7 +52,7 @@ fn markdown(title: &str, view: &ConversationView) -> String {
         let at = message.at().format(&Rfc3339).unwrap_or_default();
         match message {
             Message::User(message) => {
-                out.push_str(&format!("\n## Person · {at}\n\n{}\n", message.text))
+                out.push_str(&format!("\n## Person · {at}\n\n{}\n", message.text));
             }
             Message::Assistant(message) => {
                 out.push_str(&format!("\n## {} · {at}\n", message.model));

@@ -4,10 +4,15 @@
 mod conversations;
 mod export;
 mod journal;
+mod listing;
 mod live;
+mod naming;
+mod provider_change;
 mod providers;
+mod providers_view;
 mod request;
 mod toolbox;
+mod tools_view;
 mod turns;
 
 use std::sync::Arc;
@@ -22,9 +27,10 @@ use tokio_util::task::TaskTracker;
 pub(crate) use conversations::{ConversationPage, ConversationSummary, ConversationView};
 pub(crate) use export::{Export, ExportFormat};
 pub(crate) use live::{ChatEvent, LiveFeed};
-pub(crate) use providers::{ProviderTest, ProviderView, ProvidersView};
+pub(crate) use providers_view::{ProviderTest, ProviderView, ProvidersView};
 pub(crate) use request::TurnRequest;
-pub(crate) use toolbox::{Toolbox, ToolsView};
+pub(crate) use toolbox::Toolbox;
+pub(crate) use tools_view::ToolsView;
 
 use live::LiveConversations;
 

@@ -4,28 +4,23 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::listing::{ALL, READ, list};
+use super::tools_view::ToolsView;
 use async_trait::async_trait;
 use bytes::Bytes;
 use cofer_chat::{
     CallEnd, CallOutcome, Offer, OfferedTool, Problem, ToolKind, ToolRequest, Tools, Unavailable,
-    problem_of_result, problem_of_rpc, safe_name,
+    problem_of_result, problem_of_rpc,
 };
 use cofer_mcp::CallError;
 use cofer_model::{CallSource, ServerId, Status};
 use cofer_supervisor::{Asking, CallFailure, Notice, ServerHandle, Supervisor};
 use futures_util::future::join_all;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, broadcast};
-use utoipa::ToSchema;
 
 /// How long a server may take to say what it has.
 const LIST: Duration = Duration::from_secs(10);
-/// So many resources are named in the description of the tool that reads them.
-const NAMED_RESOURCES: usize = 50;
-/// The ways to a server's resources, named as MCP names them.
-const READ: &str = "resources/read";
-const ALL: &str = "resources/list";
 
 /// The tools of one turn.
 pub(crate) struct Toolbox {
@@ -55,22 +50,6 @@ impl Listed {
             }
         }
     }
-}
-
-/// One tool as a server lists it; what else it says is of no use to a model.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ListedTool {
-    name: String,
-    title: Option<String>,
-    description: Option<String>,
-    input_schema: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct ListedResource {
-    uri: String,
-    name: Option<String>,
 }
 
 impl Toolbox {
@@ -126,7 +105,7 @@ impl Toolbox {
         handles.sort_by_cached_key(|handle| handle.spec().name.to_string());
         let wanted: HashSet<ServerId> = self.wanted().iter().map(ServerHandle::id).collect();
         let lists = join_all(handles.iter().map(|handle| self.listed(handle))).await;
-        let mut view = ToolsView { tools: Vec::new(), servers: Vec::new(), estimated_tokens: 0 };
+        let mut view = ToolsView::default();
         for (handle, listed) in handles.iter().zip(lists) {
             let is_on = wanted.contains(&handle.id());
             view.add(handle, listed, |tool| !is_on || self.is_off(tool));
@@ -194,79 +173,6 @@ impl Tools for Toolbox {
     }
 }
 
-async fn list(handle: &ServerHandle) -> Result<Vec<OfferedTool>, String> {
-    let spec = handle.spec();
-    let server = spec.name.as_str();
-    let capability =
-        |key: &str| handle.peer().is_some_and(|peer| peer.capabilities.get(key).is_some());
-    let mut tools = match handle.list("tools/list", "tools").await {
-        Ok(listing) => {
-            listing.items.iter().filter_map(|item| offered(server, item.get())).collect()
-        }
-        Err(_) if !capability("tools") => Vec::new(),
-        Err(failure) => return Err(format!("its tools cannot be listed: {failure}")),
-    };
-    if spec.include_resources && capability("resources") {
-        tools.extend(resource_tools(handle, server).await);
-    }
-    Ok(tools)
-}
-
-fn offered(server: &str, item: &str) -> Option<OfferedTool> {
-    let listed: ListedTool = serde_json::from_str(item).ok()?;
-    let schema = listed.input_schema.filter(Value::is_object);
-    Some(OfferedTool {
-        server: server.to_owned(),
-        name: safe_name(server, &listed.name),
-        tool: listed.name,
-        title: listed.title,
-        description: listed.description,
-        schema: schema.unwrap_or_else(|| json!({"type": "object", "properties": {}})),
-        kind: ToolKind::Tool,
-    })
-}
-
-/// A server's resources as two tools: one reads, one lists.
-async fn resource_tools(handle: &ServerHandle, server: &str) -> [OfferedTool; 2] {
-    let listing = handle.list(ALL, "resources").await.map(|listing| listing.items);
-    let named: Vec<String> = listing
-        .iter()
-        .flatten()
-        .filter_map(|item| serde_json::from_str::<ListedResource>(item.get()).ok())
-        .take(NAMED_RESOURCES)
-        .map(|resource| match resource.name {
-            Some(name) => format!("{} ({name})", resource.uri),
-            None => resource.uri,
-        })
-        .collect();
-    let total = listing.as_ref().map_or(0, Vec::len);
-    let some = match (total, named.len()) {
-        (0, _) => String::new(),
-        (total, shown) if total > shown => {
-            format!(" {shown} of its {total} resources: {}", named.join(", "))
-        }
-        _ => format!(" Its resources: {}", named.join(", ")),
-    };
-    let tool = |tool: &str, description: String, schema: Value| OfferedTool {
-        server: server.to_owned(),
-        name: safe_name(server, tool),
-        tool: tool.to_owned(),
-        title: None,
-        description: Some(description),
-        schema,
-        kind: ToolKind::Resource,
-    };
-    let uri = json!({"type": "object", "properties": {"uri": {"type": "string", "description": "the resource's URI"}}, "required": ["uri"]});
-    [
-        tool(READ, format!("Reads a resource of the server {server} by its URI.{some}"), uri),
-        tool(
-            ALL,
-            format!("Lists the resources of the server {server}."),
-            json!({"type": "object", "properties": {}}),
-        ),
-    ]
-}
-
 async fn resources(handle: &ServerHandle) -> CallOutcome {
     let listing = handle.list(ALL, "resources").await;
     let server = handle.spec().name.to_string();
@@ -328,107 +234,9 @@ fn answered(bytes: &Bytes) -> CallOutcome {
     }
 }
 
-/// The tools that a chat would offer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolsView {
-    /// By server, in the server's order.
-    tools: Vec<ToolView>,
-    /// All servers by name, also those that are not there now.
-    servers: Vec<ToolServerView>,
-    /// What the definitions of those that are on cost of a model's context, roughly.
-    estimated_tokens: u64,
-}
-
-/// One tool.
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolView {
-    /// The server.
-    server: String,
-    /// The server's name for it.
-    tool: String,
-    /// The model's name for it.
-    name: String,
-    /// Its title.
-    title: Option<String>,
-    /// What it does.
-    description: Option<String>,
-    /// What it is.
-    kind: ToolKind,
-    /// Whether it is left out.
-    off: bool,
-    /// What its definition costs of a model's context, roughly.
-    estimated_tokens: u64,
-}
-
-/// One server.
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolServerView {
-    /// Its name.
-    server: String,
-    /// Its state.
-    status: Status,
-    /// How many of its tools are on.
-    tools: usize,
-    /// What their definitions cost of a model's context, roughly.
-    estimated_tokens: u64,
-    /// Whether its resources are offered too.
-    include_resources: bool,
-    /// Why its tools could not be listed, though it is connected.
-    error: Option<String>,
-}
-
-impl ToolsView {
-    fn add(
-        &mut self,
-        handle: &ServerHandle,
-        listed: Result<Vec<OfferedTool>, String>,
-        is_off: impl Fn(&OfferedTool) -> bool,
-    ) {
-        let (spec, status) = (handle.spec(), handle.snapshot().status);
-        let error = listed.as_ref().err().filter(|_| status == Status::Ready).cloned();
-        let mut server = ToolServerView {
-            server: spec.name.to_string(),
-            status,
-            tools: 0,
-            estimated_tokens: 0,
-            include_resources: spec.include_resources,
-            error,
-        };
-        for tool in listed.unwrap_or_default() {
-            let (off, estimated_tokens) = (is_off(&tool), tool.estimated_tokens());
-            if !off {
-                server.tools += 1;
-                server.estimated_tokens += estimated_tokens;
-            }
-            let OfferedTool { server, tool, name, title, description, kind, .. } = tool;
-            self.tools.push(ToolView {
-                server,
-                tool,
-                name,
-                title,
-                description,
-                kind,
-                off,
-                estimated_tokens,
-            });
-        }
-        self.estimated_tokens += server.estimated_tokens;
-        self.servers.push(server);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tool_without_a_schema_takes_an_object() {
-        let tool = offered("s", r#"{"name":"a.b","title":"T"}"#).unwrap();
-        assert_eq!(tool.schema["type"], "object");
-        assert_eq!((tool.tool.as_str(), tool.title.as_deref()), ("a.b", Some("T")));
-        assert!(tool.name.starts_with("s__a_b_"));
-        assert!(offered("s", "{}").is_none(), "a tool without a name is none");
-    }
 
     #[test]
     fn each_failure_has_its_end() {

@@ -14,9 +14,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Chat;
-use super::conversations::{Chosen, chosen, failed, no_such, title_of};
+use super::conversations::{Chosen, chosen, failed, no_such};
 use super::journal::{StoreJournal, not_kept};
 use super::live::{Begun, Busy, Live, LiveFeed, MAX_TURNS};
+use super::naming::title_of;
 use super::request::TurnRequest;
 use super::toolbox::Toolbox;
 use crate::api::error::ApiError;

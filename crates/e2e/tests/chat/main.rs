@@ -1,4 +1,5 @@
 //! Chats end to end: the real daemon, real MCP servers, and models that do what they are told.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod command;
 mod conversations;
@@ -8,3 +9,4 @@ mod mock;
 mod providers;
 mod support;
 mod turns;
+mod watching;

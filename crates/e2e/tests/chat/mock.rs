@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use cofer_e2e::{Daemon, eventually, follow, plain_client, wayward};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::support::{Seen, go_on};
 
 struct Mock {
     port: u16,
     _child: tokio::process::Child,
+    /// Its stdout is read, so that it never waits for somebody to do so.
+    _reader: JoinSet<()>,
     _folder: tempfile::TempDir,
 }
 
@@ -40,11 +43,12 @@ impl Mock {
         let args = ["-p", number.as_str(), "-f", file.as_str()];
         let (child, mut lines) =
             follow(&program, &args, &[("HOME", folder.path().to_str().unwrap())]);
-        tokio::task::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let mut reader = JoinSet::new();
+        reader.spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let client = plain_client();
         let url = format!("http://127.0.0.1:{port}/health");
         eventually("aimock listens", async || client.get(&url).send().await.ok().map(drop)).await;
-        Self { port, _child: child, _folder: folder }
+        Self { port, _child: child, _reader: reader, _folder: folder }
     }
 }
 
