@@ -172,7 +172,7 @@ test("a server's overview tells clients how to reach it, with the token only on 
   await main.getByRole("tab", named("Claude Code")).click();
   await snippet("Claude Code").getByText("claude mcp add").waitFor();
   expect(await main.textContent()).not.toContain(daemon.token);
-  await main.getByRole("checkbox", { name: /^Put the access token in/ }).check();
+  await main.getByRole("checkbox", { name: /^Include the access token/ }).check();
   await until(() => snippet("Claude Code").textContent()).toContain(`Bearer ${daemon.token}`);
   await main.getByText("All servers", { exact: true }).click();
   await main.getByText(`${daemon.url}/mcp`, { exact: true }).waitFor();

@@ -410,9 +410,9 @@ export const en = {
     },
     snippetFor: "Configuration for {{client}}",
     copyFor: "Copy configuration for {{client}}",
-    withToken: "Put the access token in",
+    withToken: "Include the access token",
     withTokenHint:
-      "Whoever has the token can use every server. Without it, the variable COFER_TOKEN or a question stands there.",
+      "Whoever has the token can use every server. Otherwise the client reads it from the variable COFER_TOKEN, or asks for it.",
   },
   offers: {
     notConnected: "“{{name}}” is not connected",

@@ -410,9 +410,9 @@ export const ja: Words = {
     },
     snippetFor: "{{client}} の設定",
     copyFor: "{{client}} の設定をコピー",
-    withToken: "アクセストークンを書き込む",
+    withToken: "アクセストークンを含める",
     withTokenHint:
-      "トークンがあれば誰でもすべてのサーバーを使えます。書き込まない場合は、変数 COFER_TOKEN か入力の確認が代わりに入ります。",
+      "トークンがあれば誰でもすべてのサーバーを使えます。含めない場合、クライアントは変数 COFER_TOKEN から読み取るか、入力を求めます。",
   },
   offers: {
     notConnected: "「{{name}}」は接続されていません",
