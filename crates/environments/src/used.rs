@@ -155,7 +155,7 @@ mod tests {
         }
         fs::remove_dir_all(&moved.top).unwrap();
         fs::remove_dir_all(undone.common.join("cofer")).unwrap();
-        assert_eq!(place.used.tops(), [there.top.clone()]);
+        assert_eq!(place.used.tops(), std::slice::from_ref(&there.top));
         place.note(&there);
         let text = fs::read_to_string(&place.used.file).unwrap();
         assert!(!text.contains("moved") && !text.contains("undone"), "{text}");
