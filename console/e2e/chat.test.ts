@@ -209,7 +209,7 @@ test("a turn that the daemon did not live to end is said to be so, and can go on
   never.open();
   await page.getByText("Cofer is not answering").waitFor();
   await daemon.run();
-  await log(page).getByText("The daemon ended while this was written.").waitFor();
+  await log(page).getByText("The daemon ended before the answer did.").waitFor();
   model.says({ text: ["The end."] });
   await log(page).getByRole("button", named("Continue")).click();
   await log(page).getByText("The end.").waitFor();

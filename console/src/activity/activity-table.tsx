@@ -111,7 +111,9 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
         </span>
         <span role="cell" className="min-w-0 max-md:hidden">
           {t(`activity.sources.${call.source ?? "api"}`)}
-          {call.client && <span className="block truncate text-sm text-soft">{call.client}</span>}
+          {call.client && call.client !== call.source && (
+            <span className="block truncate text-sm text-soft">{call.client}</span>
+          )}
         </span>
         <span role="cell" className="min-w-0">
           <Link href={serverHref(call.server)} className="link">

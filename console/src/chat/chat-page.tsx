@@ -78,6 +78,8 @@ function OpenConversation({ id, onList, onDelete }: OpenProps) {
     const made = await turn.begin({ message: text });
     if (!made) return;
     changeDraft(key, { text: "" });
+    // The button that was pressed is gone.
+    composer.current?.focus();
     setSent(sent + 1);
     if (made === id) return;
     setBegun(made);

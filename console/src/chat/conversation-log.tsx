@@ -1,5 +1,5 @@
 // The messages of a conversation, which the page follows to the end until somebody scrolls up.
-import { ArrowDown } from "lucide-react";
+import { ArrowDown, TriangleAlert } from "lucide-react";
 import { type MouseEvent, type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { tellFailure } from "../ui/notices";
@@ -24,7 +24,6 @@ export function ConversationLog({ conversation, sent, goOn, onEarlier }: Props) 
   const { messages, running, can_continue: canContinue } = conversation;
   const blocks = useMemo(() => blocksOf(messages), [messages]);
   const last = messages.at(-1);
-  const interrupted = last?.role === "assistant" && last.state === "interrupted";
   const idle = running && !conversation.retrying && isIdle(blocks);
   return (
     <LogFrame follow={`${conversation.id} ${sent}`}>
@@ -43,8 +42,11 @@ export function ConversationLog({ conversation, sent, goOn, onEarlier }: Props) 
           <span className="text-soft">{conversation.retrying.message}</span>
         </p>
       )}
-      {!running && canContinue && interrupted && (
-        <p>
+      {!running && canContinue && last?.role !== "notice" && (
+        // No notice was left: the daemon did not live to see the end.
+        <p className="flex flex-wrap items-center gap-2 text-sm text-warn">
+          <TriangleAlert size={15} aria-hidden />
+          <span>{t("chat.interrupted")}</span>
           <ContinueButton goOn={goOn} />
         </p>
       )}

@@ -32,7 +32,6 @@ export const AnswerView = memo(function AnswerView({ message }: { message: Assis
       {message.reasoning && <Reasoning message={message} />}
       {message.text !== "" && <Markdown text={message.text} />}
       {waiting && <Thinking />}
-      {message.state === "interrupted" && <p className="mt-1 text-sm text-warn">{t("chat.interrupted")}</p>}
     </article>
   );
 });
@@ -104,7 +103,7 @@ export function NoticeView({ notice, goOn }: { notice: Notice; goOn: GoOn | null
       return (
         <p className="flex flex-wrap items-center gap-2 text-sm text-soft">
           <CircleStop size={15} aria-hidden />
-          {t("chat.stopped")}
+          <span>{t("chat.stopped")}</span>
           {goOn && <ContinueButton goOn={goOn} />}
         </p>
       );

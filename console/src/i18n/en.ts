@@ -744,7 +744,7 @@ export const en = {
     continue: "Continue",
     answerNow: "Answer now",
     stopped: "Stopped",
-    interrupted: "The daemon ended while this was written.",
+    interrupted: "The daemon ended before the answer did.",
     retrying: "Trying again in {{seconds}} s (attempt {{attempt}} of {{of}})…",
     retryAfter: "The provider asks to wait {{seconds}} s.",
     problems: {

@@ -744,7 +744,7 @@ export const ja: Words = {
     continue: "続行",
     answerNow: "今すぐ回答",
     stopped: "停止しました",
-    interrupted: "この回答の途中でデーモンが終了しました。",
+    interrupted: "回答が終わる前にデーモンが終了しました。",
     retrying: "{{seconds}} 秒後に再試行します（{{of}} 回中 {{attempt}} 回目）…",
     retryAfter: "プロバイダーは {{seconds}} 秒待つよう求めています。",
     problems: {
