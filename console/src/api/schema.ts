@@ -1,5 +1,8 @@
 // The nouns of the daemon's API. Made by `npm run types` from openapi/cofer.json; not to be edited.
 
+/** What a turn begins with. */
+export type Action = "message" | "continue" | "answer_now";
+
 /** One recent call. */
 export type ActivityEntry = {
   /** The call. */
@@ -14,6 +17,8 @@ export type ActivityEntry = {
   method: string;
   /** How it ended. */
   outcome: Outcome;
+  /** Whether its request and its answer are still there to be looked at. */
+  recorded?: boolean;
   /** Bytes of the request's params. */
   request_bytes: number;
   /** Bytes of the answer. */
@@ -22,8 +27,8 @@ export type ActivityEntry = {
   server: string;
   /** The server. */
   server_id: ServerId;
-  recorded: boolean;
-  source: "api" | "chat" | "gateway" | "console";
+  /** By which way it came. */
+  source?: CallSource;
   /** Where the time went. */
   stages: Stages;
   /** When it began. */
@@ -38,6 +43,33 @@ export type ActivityPage = {
   calls: (ActivityEntry)[];
 };
 
+/** One answer of the model: a step of a turn. */
+export type AssistantMessage = {
+  /** When it began. */
+  at: string;
+  /** The message. */
+  id: string;
+  /** The model that answered. */
+  model: string;
+  /** The provider that was asked. */
+  provider: string;
+  /** What it thought, where it shows that. */
+  reasoning?: string | null;
+  /** How far it is. */
+  state: AssistantState;
+  /** The step of the turn, from 1. */
+  step: number;
+  /** What it says. */
+  text: string;
+  /** The tools it called, in its order. */
+  tool_calls: (ToolCard)[];
+  /** Its turn. */
+  turn_id: string;
+};
+
+/** How far an answer is. */
+export type AssistantState = "streaming" | "complete" | "stopped" | "error" | "interrupted";
+
 /** What a call asks for. */
 export type CallBody = {
   /** The JSON-RPC method, such as `tools/call`. */
@@ -48,11 +80,20 @@ export type CallBody = {
   timeout_ms?: number | null;
 };
 
+/** How a call ended. */
+export type CallEnd = "ok" | "tool_error" | "mcp_error" | "timeout" | "disconnected" | "too_large" | "overloaded" | "cancelled" | "not_connected" | "not_found" | "bad_arguments";
+
 /** What a call gives back. */
 export type CallResult = {
   /** The JSON-RPC result, as the server sent it. */
   result: unknown;
 };
+
+/** By which way a call came. */
+export type CallSource = "api" | "console" | "chat" | "gateway";
+
+/** How far a call is. */
+export type CallStatus = "running" | "done" | "error" | "cancelled";
 
 /** A file that differs. */
 export type ChangedFile = {
@@ -62,6 +103,60 @@ export type ChangedFile = {
   path: string;
   /** Lines that were removed; nothing where it is binary. */
   removed?: number | null;
+};
+
+/** Conversations, newest first. */
+export type ConversationPage = {
+  /** Newest first. */
+  conversations: (ConversationSummary)[];
+  /** For `before`, where there are more. */
+  next?: string | null;
+  /** How many there are, of those that the search finds. */
+  total: number;
+};
+
+/** One conversation in a list. */
+export type ConversationSummary = {
+  /** When it began. */
+  created_at: string;
+  /** The conversation. */
+  id: string;
+  /** How many messages it has. */
+  message_count: number;
+  /** The model that was chosen for it. */
+  model?: string | null;
+  /** The provider that was chosen for it. */
+  provider?: string | null;
+  /** Whether a turn runs in it. */
+  running: boolean;
+  /** What it is called. */
+  title: string;
+  /** When something last happened in it. */
+  updated_at: string;
+};
+
+/** One conversation with its messages. */
+export type ConversationView = ConversationSummary & {
+  /** Whether the last turn ended in a way after which the model can be asked to go on. */
+  can_continue: boolean;
+  /** Whether there are messages before these. */
+  earlier: boolean;
+  /** Where to go on listening with `events?after=`, without a gap. */
+  last_event_id: string;
+  /** Oldest first. */
+  messages: (Message)[];
+  /** The servers whose tools are offered; null for all. */
+  servers?: (string)[] | null;
+  /** Tools that are not offered, as `server/tool`. */
+  tools_off: (string)[];
+  /** The turn that runs. */
+  turn_id?: string | null;
+};
+
+/** Who is asked where nobody is named. */
+export type DefaultView = {
+  model?: string | null;
+  provider: string;
 };
 
 /** A command that was run in an environment. */
@@ -192,7 +287,7 @@ export type ErrorDetail = {
 };
 
 /** The sorts of failure an HTTP answer names. */
-export type ErrorKind = "invalid_request" | "conflict" | "not_connected" | "not_found" | "mcp_error" | "timeout" | "too_large" | "overloaded" | "unauthorized" | "forbidden" | "method_not_allowed" | "store_unavailable" | "engine_unavailable" | "internal";
+export type ErrorKind = "invalid_request" | "conflict" | "not_connected" | "not_found" | "mcp_error" | "timeout" | "too_large" | "overloaded" | "unauthorized" | "forbidden" | "method_not_allowed" | "store_unavailable" | "engine_unavailable" | "provider_error" | "internal";
 
 /** Why a server is in `error`, for people: what happened, what to do, and the evidence. */
 export type Failure = {
@@ -275,6 +370,16 @@ export type ImportedServer = {
 /** Which sort of runtime carries a server; follows from which of `command`, `image`, `url` is given. */
 export type Kind = "process" | "container" | "remote";
 
+/** What can be set up. */
+export type KindView = {
+  base_url: string;
+  /** The variables that set it. */
+  environment: (string)[];
+  kind: ProviderKind;
+  name: string;
+  needs_key: boolean;
+};
+
 /** What a server may use at most, as written by the person who registered it. */
 export type Limits = {
   /** Cores, such as `"0.5"`. */
@@ -308,8 +413,73 @@ export type LogPage = {
 /** Where a log line comes from. */
 export type LogStream = "stderr" | "stdout" | "lifecycle";
 
+/** One entry of a conversation, in the order in which they happened. */
+export type Message = UserMessage & {
+  role: "user";
+} | AssistantMessage & {
+  role: "assistant";
+} | NoticeMessage & {
+  role: "notice";
+};
+
+/** One failure. */
+export type ModelFailure = {
+  /** What to do next. */
+  hint?: string | null;
+  /** The sort. */
+  kind: ModelFailureKind;
+  /** What was attempted, and why it failed. */
+  message: string;
+  /** Seconds after which the provider asks to be tried again. */
+  retry_after?: number | null;
+};
+
+/** The sorts of failure. */
+export type ModelFailureKind = "not_configured" | "no_model" | "wrong_key" | "no_such_model" | "rate_limited" | "context_overflow" | "unreachable" | "refused" | "provider_error" | "stream_cut" | "timeout" | "no_tools" | "internal";
+
+/** The models of a provider. */
+export type ModelList = {
+  /** The one that is asked where none is named. */
+  default?: string | null;
+  /** Their names, in the provider's order. */
+  models: (string)[];
+  /** The provider. */
+  provider: string;
+};
+
 /** What a container may reach. */
 export type Network = "egress" | "none" | "host";
+
+/** A new title. */
+export type NewTitle = {
+  /** 1 to 200 characters on one line. */
+  title: string;
+};
+
+/** What a notice tells. */
+export type NoticeKind = {
+  /** So many it may take. */
+  limit: number;
+  notice: "limit";
+  /** So many it took. */
+  steps: number;
+} | {
+  /** Why. */
+  error: ModelFailure;
+  notice: "error";
+} | {
+  notice: "stopped";
+};
+
+/** The turn ended in another way than with an answer. */
+export type NoticeMessage = NoticeKind & {
+  /** When. */
+  at: string;
+  /** The message. */
+  id: string;
+  /** Its turn. */
+  turn_id: string;
+};
 
 /** See the module. */
 export type Openings = {
@@ -352,6 +522,16 @@ export type Preparing = {
   name: string;
 };
 
+/** Why a call failed. */
+export type Problem = {
+  /** The JSON-RPC code. */
+  code?: number | null;
+  /** What went wrong. */
+  message: string;
+  /** Where, as the tool tells it. */
+  stack?: string | null;
+};
+
 /** Whether something of the server runs: HST-4.1's coarser word. */
 export type ProcessStatus = "running" | "stopped" | "restarting";
 
@@ -370,8 +550,111 @@ export type ProgramView = {
 /** Who isolates the server. */
 export type Provider = "gvisor" | "podman" | "process";
 
+/** What a provider is to be; what is missing stays as it was. */
+export type ProviderBody = {
+  /** A secret; empty to remove it. */
+  api_key?: string | null;
+  /** Where it is. */
+  base_url?: string | null;
+  /** The model that is asked where none is named; empty to remove it. */
+  default_model?: string | null;
+  /** Whether it is asked where none is named. */
+  is_default?: boolean | null;
+  kind?: ProviderKind | null;
+  /** For people. */
+  name?: string | null;
+};
+
+/** The protocols that are spoken. */
+export type ProviderKind = "openai" | "anthropic" | "gemini" | "ollama";
+
+/** What a test found. */
+export type ProviderTest = {
+  /** How long it took. */
+  duration_ms: number;
+  error?: ModelFailure | null;
+  /** In words. */
+  message: string;
+  /** The model that was asked. */
+  model?: string | null;
+  /** How many models the provider lists, where it does. */
+  models?: number | null;
+  /** Whether a model answered. */
+  ok: boolean;
+};
+
+/** One provider, without its key. */
+export type ProviderView = {
+  /** Where it is. */
+  base_url: string;
+  /** The model that is asked where none is named. */
+  default_model?: string | null;
+  /** Whether it has a key, which is never shown. */
+  has_key: boolean;
+  /** By which it is named. */
+  id: string;
+  /** Whether it is asked where none is named. */
+  is_default: boolean;
+  /** What it speaks. */
+  kind: ProviderKind;
+  /** For people. */
+  name: string;
+  /** Whether the environment sets one of the same id. */
+  overrides_environment: boolean;
+  /** `settings` or `environment`. */
+  source: string;
+};
+
+/** All providers. */
+export type ProvidersView = {
+  /** Whether there is one. */
+  configured: boolean;
+  default?: DefaultView | null;
+  kinds: (KindView)[];
+  providers: (ProviderView)[];
+};
+
+/** One call down to the wire. */
+export type RecordedCall = ActivityEntry & {
+  /** Whether the same request can be made again. */
+  replayable: boolean;
+  /** The JSON-RPC request. */
+  request: RecordedText;
+  response?: RecordedText | null;
+  /** What stands in the server's log from the call's beginning to its end. */
+  stderr: (LogEntry)[];
+};
+
+/** A text that was sent or received, as far as it is kept. */
+export type RecordedText = {
+  /** How many bytes it had. */
+  bytes: number;
+  /** Whether a secret was taken out of it. */
+  redacted: boolean;
+  /** What is kept of it. */
+  text: string;
+  /** Whether its end is missing. */
+  truncated: boolean;
+};
+
 /** How requests to a remote server are signed, beside the headers that a person gave. */
 export type RemoteAuth = "google_id_token";
+
+/** How a call is made again. */
+export type Replay = {
+  /** Other params than those that were sent. */
+  params?: Record<string, unknown> | null;
+  /** How long the server may be silent. */
+  timeout_ms?: number | null;
+};
+
+/** What came of a call that was made again. */
+export type Replayed = {
+  /** The new call. */
+  call_id: string;
+  /** The JSON-RPC result, as the server sent it. */
+  result: unknown;
+};
 
 /** Why a repository could not be looked into. */
 export type RepositoryError = {
@@ -598,10 +881,11 @@ export type Sharing = "shared" | "per_session";
 
 /** Where the time of a call went, in milliseconds. */
 export type Stages = {
-  read_ms: number;
   /** Waiting for the server to be free. */
   queue_ms: number;
-  /** Until the answer was there. */
+  /** Until the answer was whole. */
+  read_ms?: number;
+  /** Until the answer began. */
   server_ms: number;
   /** Until the request was in the server's pipe. */
   write_ms: number;
@@ -625,6 +909,12 @@ export type StatusChange = {
   previous_status: Status;
   /** The status it has now. */
   status: Status;
+};
+
+/** Whether something was stopped. */
+export type Stopped = {
+  /** False where nothing ran. */
+  stopped: boolean;
 };
 
 /** `toolCallFinished`. */
@@ -659,6 +949,108 @@ export type ToolCallStarted = {
   tool: string;
 };
 
+/** One tool call. */
+export type ToolCard = {
+  /** What it is called with. */
+  arguments: unknown;
+  /** The call; the same in the activity and in the flight recorder. */
+  call_id: string;
+  /** How long it took. */
+  duration_ms?: number | null;
+  error?: Problem | null;
+  /** The model's own id of the call. */
+  model_call_id: string;
+  /** Counts the calls of the conversation, from 1. */
+  n: number;
+  /** The name under which the model knows it. */
+  name: string;
+  outcome?: CallEnd | null;
+  /** Whether the call reached a server, so that the activity has it. */
+  recorded: boolean;
+  /** What came back, cut where it is large. */
+  result?: unknown;
+  /** How large the whole result is. */
+  result_bytes: number;
+  /** The server; empty where the model named a tool that is not there. */
+  server: string;
+  /** When it began. */
+  started_at: string;
+  /** How far it is. */
+  status: CallStatus;
+  /** The tool's title, where it has one. */
+  title?: string | null;
+  /** The tool. */
+  tool: string;
+  /** Whether `result` is cut. */
+  truncated: boolean;
+};
+
+/** What a tool is behind its name. */
+export type ToolKind = "tool" | "resource";
+
+/** One server. */
+export type ToolServerView = {
+  /** Why its tools could not be listed, though it is connected. */
+  error?: string | null;
+  /** What their definitions cost of a model's context, roughly. */
+  estimated_tokens: number;
+  /** Whether its resources are offered too. */
+  include_resources: boolean;
+  /** Its name. */
+  server: string;
+  /** Its state. */
+  status: Status;
+  /** How many of its tools are on. */
+  tools: number;
+};
+
+/** One tool. */
+export type ToolView = {
+  /** What it does. */
+  description?: string | null;
+  /** What its definition costs of a model's context, roughly. */
+  estimated_tokens: number;
+  /** What it is. */
+  kind: ToolKind;
+  /** The model's name for it. */
+  name: string;
+  /** Whether it is left out. */
+  off: boolean;
+  /** The server. */
+  server: string;
+  /** Its title. */
+  title?: string | null;
+  /** The server's name for it. */
+  tool: string;
+};
+
+/** The tools that a chat would offer. */
+export type ToolsView = {
+  /** What the definitions of those that are on cost of a model's context, roughly. */
+  estimated_tokens: number;
+  /** All servers by name, also those that are not there now. */
+  servers: (ToolServerView)[];
+  /** By server, in the server's order. */
+  tools: (ToolView)[];
+};
+
+/** One turn. */
+export type TurnRequest = {
+  action?: Action | null;
+  /** The conversation; a new one where it is missing. */
+  conversation_id?: string | null;
+  /** What the person says. */
+  message?: string | null;
+  /** The model; kept for the conversation. */
+  model?: string | null;
+  /** The provider; kept for the conversation. */
+  provider?: string | null;
+  /** The servers whose tools are offered; null for all. Kept for the conversation. */
+  servers?: (string)[] | null;
+  /** Tools that are not offered, as `server/tool`. Kept for the conversation. */
+  tools_off?: (string)[] | null;
+};
+
 /** What a server's whole process tree uses now. */
 export type Usage = {
   /** Share of one core since the last look, in percent. */
@@ -669,6 +1061,18 @@ export type Usage = {
   memory_bytes: number;
   /** Processes in the tree. */
   pids: number;
+};
+
+/** What a person said. */
+export type UserMessage = {
+  /** When. */
+  at: string;
+  /** The message. */
+  id: string;
+  /** The words. */
+  text: string;
+  /** Its turn. */
+  turn_id: string;
 };
 
 /** What is wrong with a registration and what is worth knowing about it. */
