@@ -4,10 +4,8 @@ use cofer_e2e::{Daemon, GatewayClient, OrderLog, exemplary, stateless};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-const ABLE: &str = r#"{"elicitation":{},"sampling":{},"roots":{}}"#;
-
 fn able() -> Value {
-    serde_json::from_str(ABLE).unwrap()
+    json!({"elicitation": {}, "sampling": {}, "roots": {}})
 }
 
 /// What a person says to a question with this message.
@@ -164,7 +162,8 @@ async fn headers_that_say_something_else_than_the_body_are_refused() {
     let bare = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     let version = ("mcp-protocol-version", "2026-07-28");
     let method = ("mcp-method", "tools/list");
-    let cases: [(&str, &Value, &[(&str, &str)], i64); 7] = [
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&str, &Value, Headers<'_>, i64); 7] = [
         ("no version", &list, &[method], -32020),
         ("another version", &list, &[("mcp-protocol-version", "2025-11-25"), method], -32020),
         ("no method", &list, &[version], -32020),

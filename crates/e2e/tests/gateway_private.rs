@@ -1,6 +1,6 @@
 //! `sharing: per_session`: each session has a process of its own.
 
-use cofer_e2e::{Daemon, GatewayClient, alive, exemplary, wait_gone, wayward};
+use cofer_e2e::{Daemon, GatewayClient, alive, eventually, exemplary, wait_gone, wayward};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -95,4 +95,23 @@ async fn a_server_that_does_not_start_for_a_session_says_why() {
     let error = &answer.json()["error"];
     assert!(error["message"].as_str().unwrap().contains("exit"), "{error}");
     assert!(!answer.headers.contains_key("mcp-session-id"));
+}
+
+#[tokio::test]
+async fn what_a_process_of_ones_own_asks_by_itself_comes_to_its_client() {
+    // covers: HST-2.4
+    let daemon = Daemon::start().await;
+    let mut body = exemplary("x", "legacy");
+    body["sharing"] = "per_session".into();
+    daemon.register(&body).await;
+    let mut client = GatewayClient::open(&daemon, "/mcp/x", json!({"roots": {}})).await;
+    let mut heard = client.listen(None).await;
+    let question = heard.method("roots/list").await;
+    let roots = json!({"roots": [{"uri": "file:///home/me"}]});
+    client.reply(&question["id"], roots.clone()).await;
+    eventually("the server knows the roots", async || {
+        let known = client.call("test_known_roots", json!({})).await;
+        (known == roots.to_string()).then_some(())
+    })
+    .await;
 }

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call::{BridgeConfig, CallError, Called, Request, Timing};
+use crate::caller::Caller;
 use crate::framing::LineReader;
 use crate::params::{self, Era};
 use crate::pending::{Opened, Pending, Reply};
@@ -122,6 +123,12 @@ impl Bridge {
     /// Ends when the peer's stdout has.
     pub async fn closed(&self) {
         self.shared.closed.cancelled().await;
+    }
+
+    /// For a peer that serves one client alone: what it asks while it works on no request goes
+    /// to `caller`.
+    pub fn attend(&self, caller: Arc<dyn Caller>) {
+        self.shared.pending.attend(caller);
     }
 
     /// Lets a peer of the 2026-07-28 era tell what `params` name, past the queue and for as long

@@ -65,6 +65,8 @@ pub(crate) enum Owner {
 struct State {
     last_id: u64,
     closed: bool,
+    /// Who is asked where no request waits for an answer.
+    standing: Option<Arc<dyn Caller>>,
     entries: HashMap<u64, Entry>,
 }
 
@@ -102,6 +104,11 @@ impl Pending {
         let entry = Entry { reply: sender, owner, progress: None, token: None, written: None };
         state.entries.insert(id, entry);
         Some(Opened { id, reply })
+    }
+
+    /// Somebody may be asked also while nobody waits for an answer.
+    pub(crate) fn attend(&self, caller: Arc<dyn Caller>) {
+        self.lock().standing = Some(caller);
     }
 
     /// Watches the progress of request `id` from now on.
@@ -180,7 +187,7 @@ impl Pending {
                 },
             }
         }
-        newest.map(|(_, caller)| Arc::clone(caller))
+        newest.map(|(_, caller)| caller).or(state.standing.as_ref()).cloned()
     }
 
     /// Takes request `id` out unanswered; false where it had been answered.

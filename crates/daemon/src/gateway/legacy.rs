@@ -1,38 +1,29 @@
 //! Clients of the older era: a session from `initialize` on, whose requests are answered as
-//! JSON or on a stream that survives its connection.
+//! `requests` says.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use cofer_mcp::{Incoming, Message, member};
 use cofer_model::Sharing;
-use futures_util::future::join_all;
-use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::asker::{Asker, client_name};
+use super::Gateway;
+use super::asker::client_name;
 use super::door::Door;
-use super::drive::{Drive, Step};
 use super::http::{
-    Accepts, Entrance, LAST_EVENT, Refusal, SESSION, VERSION, accepted, check_id, header,
-    json_response, respond,
+    Accepts, Entrance, LAST_EVENT, Refusal, SESSION, VERSION, accepted, check_id, header, respond,
 };
-use super::level::Level;
 use super::open::{WITH_BATCHES, WITH_SESSIONS, initialized, negotiate};
-use super::rpc::{self, Answer, Fault, UNSUPPORTED_VERSION, text_member};
-use super::running::Related;
-use super::serve::{open_own, pass_on, work};
-use super::session::{Opening, RunGuard, Session};
-use super::stream::{EventStream, parse_event_id};
-use super::{Gateway, hears};
-
-/// An answer that takes longer comes on a stream.
-const AT_ONCE: Duration = Duration::from_secs(1);
+use super::requests::{request, take_batch};
+use super::rpc::{Answer, Fault, UNSUPPORTED_VERSION, text_member};
+use super::running::Running;
+use super::serve::{open_own, pass_on};
+use super::session::{Opening, Session};
+use super::stream::parse_event_id;
 
 /// A body with one message, or with several.
 pub(super) async fn post(
@@ -151,12 +142,14 @@ async fn open(
     mut version: &'static str,
     initialize: Bytes,
 ) -> Result<(Bytes, Arc<Session>), Fault> {
+    let client = gateway.new_client();
+    let standing = Arc::new(Running::new(client));
     let mut own = HashMap::new();
     let mut result = None;
     if let Door::One(handle) = door
         && handle.spec().sharing == Sharing::PerSession
     {
-        let upstream = open_own(gateway, handle, initialize.clone()).await?;
+        let upstream = open_own(gateway, handle, initialize.clone(), &standing).await?;
         // What it says of itself is said in the client's own era, or is said by us.
         let answer = upstream
             .answer()
@@ -178,7 +171,7 @@ async fn open(
     let upstreams: Vec<_> = own.values().cloned().collect();
     let opening = Opening {
         id: Uuid::new_v4().simple().to_string().into(),
-        client: gateway.new_client(),
+        client,
         name: client_name(member(&initialize, "clientInfo")),
         door: door.clone(),
         version,
@@ -186,7 +179,7 @@ async fn open(
     };
     let session = Arc::new(Session::new(opening, own));
     for upstream in upstreams {
-        pass_on(gateway, &session, &upstream);
+        pass_on(gateway, &session, &upstream, Arc::clone(&standing));
     }
     gateway.0.sessions.add(Arc::clone(&session));
     tracing::debug!(client = %session.opening.name, version, "a session began");
@@ -209,7 +202,7 @@ fn respond_opened(
 }
 
 /// One message of a session.
-async fn take(
+pub(super) async fn take(
     gateway: &Gateway,
     session: &Arc<Session>,
     message: Message,
@@ -258,185 +251,6 @@ async fn notified(session: &Arc<Session>, method: &str, params: Option<&Bytes>) 
             {
                 handle.notify(method, params);
             }
-        }
-    }
-}
-
-/// A request that is being worked on, and its place in the session.
-struct Job {
-    id: Bytes,
-    drive: Drive,
-    _guard: RunGuard,
-}
-
-impl Job {
-    fn begin(
-        gateway: &Gateway,
-        session: &Arc<Session>,
-        id: Bytes,
-        method: String,
-        params: Option<Bytes>,
-    ) -> Self {
-        let guard = session.begin(&id);
-        let asker = Asker::of_session(session, Arc::clone(&guard.running));
-        let drive = Drive::new(work(gateway, asker, method, params), Arc::clone(&guard.running));
-        Self { id, drive, _guard: guard }
-    }
-}
-
-async fn request(
-    gateway: &Gateway,
-    session: &Arc<Session>,
-    id: Bytes,
-    method: String,
-    params: Option<Bytes>,
-    accepts: Accepts,
-) -> Response {
-    let mut job = Job::begin(gateway, session, id, method, params);
-    if !accepts.json {
-        return stream(gateway, session, vec![job], None);
-    }
-    loop {
-        let step = tokio::select! {
-            biased;
-            step = job.drive.step() => step,
-            () = session.ended.cancelled() => Step::Cancelled,
-            () = sleep(AT_ONCE), if accepts.events => return stream(gateway, session, vec![job], None),
-        };
-        match step {
-            Step::Done(answer) => return respond(&job.id, answer, accepts),
-            Step::Cancelled => return accepted(),
-            Step::Related(related) if !is_heard(session, &related) => {}
-            Step::Related(related) if accepts.events => {
-                return stream(gateway, session, vec![job], Some(related));
-            }
-            Step::Related(related) => beside(session, related).await,
-        }
-    }
-}
-
-/// What is said about a request whose client reads no stream goes to the stream of its session.
-async fn beside(session: &Session, related: Related) {
-    match related {
-        Related::Asked(inquiry) if !session.listens() => {
-            let fault =
-                Fault::new(rpc::INTERNAL, "the client listens to no stream, and cannot be asked");
-            inquiry.refuse(&fault).await;
-        }
-        related => {
-            if session.listens()
-                && let Some((message, _)) = message(session, related).await
-            {
-                session.tell(message);
-            }
-        }
-    }
-}
-
-/// Goes on in a task, which a lost connection does not end, and answers with its stream.
-fn stream(
-    gateway: &Gateway,
-    session: &Arc<Session>,
-    jobs: Vec<Job>,
-    first: Option<Related>,
-) -> Response {
-    let events = session.open_stream();
-    let reader = events.read(None, session.is_primed());
-    let (task_session, ended) = (Arc::clone(session), session.ended.clone());
-    let pump = async move {
-        if let Some(related) = first {
-            pass(&task_session, related, &events).await;
-        }
-        join_all(jobs.into_iter().map(|job| pump(&task_session, job, &events))).await;
-        events.finish();
-    };
-    gateway.0.tasks.spawn(async move { ended.run_until_cancelled(pump).await });
-    reader.into_response(gateway.0.closing.clone())
-}
-
-/// Drives a request to its end; everything about it goes to the stream.
-async fn pump(session: &Session, mut job: Job, events: &EventStream) {
-    loop {
-        match job.drive.step().await {
-            Step::Related(related) => pass(session, related, events).await,
-            Step::Done(answer) => {
-                events.push(rpc::response(&job.id, &answer), false);
-                return;
-            }
-            Step::Cancelled => return,
-        }
-    }
-}
-
-async fn pass(session: &Session, related: Related, events: &EventStream) {
-    if let Some((message, droppable)) = message(session, related).await {
-        events.push(message, droppable);
-    }
-}
-
-/// Whether the client wants to hear this: of log messages only those from its level on.
-fn is_heard(session: &Session, related: &Related) -> bool {
-    match related {
-        Related::Told { method, params } if method == "notifications/message" => {
-            hears(session, session.level(), Level::of_message(params.as_ref()))
-        }
-        _ => true,
-    }
-}
-
-/// What a client hears of something that is said about its request, and whether it could do
-/// without.
-async fn message(session: &Session, related: Related) -> Option<(Bytes, bool)> {
-    match related {
-        Related::Progressed(params) => {
-            Some((rpc::notification("notifications/progress", Some(&params)), true))
-        }
-        related @ Related::Told { .. } if !is_heard(session, &related) => None,
-        Related::Told { method, params } => {
-            Some((rpc::notification(&method, params.as_deref()), true))
-        }
-        Related::Asked(inquiry) => Some((session.ask(inquiry).await?, false)),
-        Related::Withdrawn(origin) => Some((session.withdraw(origin)?, false)),
-    }
-}
-
-async fn take_batch(
-    gateway: &Gateway,
-    session: &Arc<Session>,
-    messages: Vec<Message>,
-    accepts: Accepts,
-) -> Result<Response, Refusal> {
-    if messages.is_empty() {
-        return Err(Refusal::bad_request("a batch has at least one message"));
-    }
-    let mut jobs = Vec::new();
-    for message in messages {
-        check_id(&message)?;
-        match message {
-            Message::Request { id, method, params } => {
-                jobs.push(Job::begin(gateway, session, id, method, params));
-            }
-            other => drop(take(gateway, session, other, accepts).await),
-        }
-    }
-    if jobs.is_empty() {
-        return Ok(accepted());
-    }
-    if accepts.events {
-        return Ok(stream(gateway, session, jobs, None));
-    }
-    let answers = join_all(jobs.into_iter().map(|job| alone(session, job))).await;
-    let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
-    Ok(json_response(Body::from([b"[", &answers.join(&b","[..])[..], b"]"].concat())))
-}
-
-/// Drives a request whose client reads nothing but its answer.
-async fn alone(session: &Session, mut job: Job) -> Option<Bytes> {
-    loop {
-        match job.drive.step().await {
-            Step::Related(related) => beside(session, related).await,
-            Step::Done(answer) => return Some(rpc::response(&job.id, &answer)),
-            Step::Cancelled => return None,
         }
     }
 }

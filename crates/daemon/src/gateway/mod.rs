@@ -28,6 +28,7 @@ mod listen;
 mod lists;
 mod modern;
 mod open;
+mod requests;
 mod resource_tools;
 mod rounds;
 mod rpc;

@@ -1,16 +1,20 @@
 //! The work on one request, by the door at which it came in.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use cofer_mcp::Caller;
 use cofer_model::{ErrorKind, Sharing};
 use cofer_supervisor::{Notice, ServerHandle};
+use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::asker::{Asker, AskerEra};
 use super::door::Door;
 use super::drive::Work;
+use super::requests::message;
 use super::rpc::{self, Answer, Fault};
+use super::running::Running;
 use super::session::Session;
 use super::sessions::MAX_WITH_OWN;
 use super::upstream::Upstream;
@@ -83,21 +87,25 @@ async fn own_upstream(
     if let Some(upstream) = own.get(&handle.id()).filter(|upstream| upstream.is_alive()) {
         return Ok(upstream.clone());
     }
-    let upstream = open_own(gateway, handle, session.opening.initialize.clone()).await?;
+    let standing = Arc::new(Running::new(session.opening.client));
+    let initialize = session.opening.initialize.clone();
+    let upstream = open_own(gateway, handle, initialize, &standing).await?;
     if session.ended.is_cancelled() {
         return Err(Fault::new(rpc::INTERNAL, "the session has ended"));
     }
     own.insert(handle.id(), upstream.clone());
     drop(own);
-    pass_on(gateway, session, &upstream);
+    pass_on(gateway, session, &upstream, standing);
     Ok(upstream)
 }
 
-/// Starts a process for one client alone.
+/// Starts a process for one client alone. What it asks while it works on no request of the
+/// client's waits in `standing`.
 pub(super) async fn open_own(
     gateway: &Gateway,
     handle: &ServerHandle,
     initialize: Bytes,
+    standing: &Arc<Running>,
 ) -> Result<Upstream, Fault> {
     let name = handle.spec().name.to_string();
     if !handle.spec().enabled {
@@ -108,7 +116,8 @@ pub(super) async fn open_own(
         let hint = "end one of them, or register the server with `sharing: shared`";
         return Err(Fault::ours(ErrorKind::Overloaded, message, Some(hint)));
     }
-    match handle.open_private(initialize).await {
+    let caller = Arc::clone(standing) as Arc<dyn Caller>;
+    match handle.open_private(initialize, Some(caller)).await {
         Ok(server) => Ok(Upstream::own(handle.clone(), server)),
         Err(failure) => {
             let message =
@@ -118,26 +127,48 @@ pub(super) async fn open_own(
     }
 }
 
-/// Tells a session what its own process says of its own accord.
-pub(super) fn pass_on(gateway: &Gateway, session: &Arc<Session>, upstream: &Upstream) {
-    let mut notices = upstream.notices();
-    let (session, ended) = (Arc::downgrade(session), session.ended.clone());
-    let pass = async move {
-        loop {
-            let notice = match notices.recv().await {
-                Ok(notice) => notice,
-                Err(RecvError::Lagged(_)) => continue,
-                Err(RecvError::Closed) => return,
+/// Tells a session what its own process says of its own accord, and asks it what that asks
+/// while it works on no request.
+pub(super) fn pass_on(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    upstream: &Upstream,
+    standing: Arc<Running>,
+) {
+    let ended = session.ended.clone();
+    let told = tell(Arc::downgrade(session), upstream.notices());
+    let asked = ask(Arc::downgrade(session), standing);
+    let both = async move { tokio::join!(told, asked) };
+    gateway.0.tasks.spawn(async move { ended.run_until_cancelled(both).await });
+}
+
+async fn tell(session: Weak<Session>, mut notices: broadcast::Receiver<Arc<Notice>>) {
+    loop {
+        let notice = match notices.recv().await {
+            Ok(notice) => notice,
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return,
+        };
+        let (Notice::Said { method, params }, Some(session)) = (&*notice, session.upgrade()) else {
+            continue;
+        };
+        // At the door of all servers, what a list is comes from the shared process.
+        if !session.opening.door.is_all() || !method.ends_with("/list_changed") {
+            session.tell(rpc::notification(method, params.as_deref()));
+        }
+    }
+}
+
+async fn ask(session: Weak<Session>, standing: Arc<Running>) {
+    loop {
+        standing.woken().await;
+        while let Some(related) = standing.take() {
+            let Some(session) = session.upgrade() else {
+                return;
             };
-            let (Notice::Said { method, params }, Some(session)) = (&*notice, session.upgrade())
-            else {
-                continue;
-            };
-            // At the door of all servers, what a list is comes from the shared process.
-            if !session.opening.door.is_all() || !method.ends_with("/list_changed") {
-                session.tell(rpc::notification(method, params.as_deref()));
+            if let Some((message, _)) = message(&session, related).await {
+                session.tell(message);
             }
         }
-    };
-    gateway.0.tasks.spawn(async move { ended.run_until_cancelled(pass).await });
+    }
 }

@@ -237,9 +237,14 @@ impl ServerHandle {
         self.bridge().map(drop)
     }
 
-    /// Starts a process of its own for one client, given its params of `initialize`.
-    pub async fn open_private(&self, initialize: Bytes) -> Result<PrivateServer, Failure> {
-        PrivateServer::open(self, initialize).await
+    /// Starts a process of its own for one client, given its params of `initialize`. What the
+    /// process asks while it works on no call goes to `caller`, where there is one.
+    pub async fn open_private(
+        &self,
+        initialize: Bytes,
+        caller: Option<Arc<dyn Caller>>,
+    ) -> Result<PrivateServer, Failure> {
+        PrivateServer::open(self, initialize, caller).await
     }
 
     /// Follows a list over its pages.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use cofer_mcp::{BridgeConfig, Era};
+use cofer_mcp::{BridgeConfig, Caller, Era};
 use cofer_model::{Failure, PeerInfo, PortMapping, ServerName, ServerSpec};
 use tokio::sync::broadcast;
 use tokio::time::{Instant, timeout};
@@ -31,7 +31,11 @@ pub struct PrivateServer {
 
 impl PrivateServer {
     /// Launches it and opens the conversation with the client's params of `initialize`.
-    pub(super) async fn open(handle: &ServerHandle, initialize: Bytes) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        handle: &ServerHandle,
+        initialize: Bytes,
+        caller: Option<Arc<dyn Caller>>,
+    ) -> Result<Self, Failure> {
         let parts = &handle.parts;
         let spec = spec_of_its_own(&handle.spec(), LAST.fetch_add(1, Ordering::Relaxed));
         let log_position = parts.log.position();
@@ -52,6 +56,9 @@ impl PrivateServer {
             tasks: &parts.means.tasks,
         };
         let mut run = Run::begin(launched, outlets);
+        if let (Some(bridge), Some(caller)) = (run.bridge(), caller) {
+            bridge.attend(caller);
+        }
         match run.open(Some(initialize), deadline).await {
             Ok(opened) => Ok(Self { handle: handle.clone(), run, notices, opened }),
             Err(error) => Err(not_ready(run, &error).await),

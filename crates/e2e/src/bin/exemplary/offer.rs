@@ -9,7 +9,7 @@ pub(crate) const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAA
 pub(crate) const SOUND: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 
 /// The tools without arguments.
-const PLAIN: [&str; 24] = [
+const PLAIN: [&str; 25] = [
     "test_simple_text",
     "test_image_content",
     "test_audio_content",
@@ -34,6 +34,7 @@ const PLAIN: [&str; 24] = [
     "test_logging_tool",
     "test_trigger_tool_change",
     "test_trigger_prompt_change",
+    "test_known_roots",
 ];
 
 pub(crate) fn capabilities() -> Value {

@@ -47,6 +47,9 @@ pub(crate) struct Server {
     /// What those who listen want to hear, by the ids of their requests.
     listening: RefCell<HashMap<String, Value>>,
     watched: RefCell<Vec<String>>,
+    /// Whether the client of the older era has roots, and which, as it said when it was asked.
+    has_roots: Cell<bool>,
+    pub(crate) roots: RefCell<Value>,
 }
 
 impl Server {
@@ -57,6 +60,8 @@ impl Server {
             last_question: Cell::new(0),
             listening: RefCell::default(),
             watched: RefCell::default(),
+            has_roots: Cell::new(false),
+            roots: RefCell::default(),
         })
     }
 
@@ -84,6 +89,15 @@ impl Server {
             (Some(method), None) if method == "notifications/cancelled" => {
                 let id = message["params"]["requestId"].to_string();
                 self.listening.borrow_mut().remove(&id);
+            }
+            // Asked of its own accord: no call of the client's is under way.
+            (Some(method), None)
+                if method == "notifications/initialized" && self.has_roots.get() =>
+            {
+                tasks.spawn_local(async move {
+                    let answer = self.ask("roots/list", &json!({})).await;
+                    *self.roots.borrow_mut() = answer.unwrap_or_default();
+                });
             }
             (None, Some(id)) => {
                 let waiting = id.as_u64().and_then(|id| self.open.borrow_mut().remove(&id));
@@ -116,7 +130,10 @@ impl Server {
         self.check(method, params)?;
         let context = Context { server: self, params };
         match method {
-            "initialize" => Ok(initialized(params)),
+            "initialize" => {
+                self.has_roots.set(params["capabilities"]["roots"].is_object());
+                Ok(initialized(params))
+            }
             "server/discover" => Ok(json!({
                 "supportedVersions": [MODERN], "capabilities": offer::capabilities(),
                 "_meta": {"io.modelcontextprotocol/serverInfo": offer::server_info()},

@@ -39,6 +39,7 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Value, Fault> {
         "test_header_argument" | "json_schema_2020_12_tool" => {
             Ok(text(&context.arguments().to_string()))
         }
+        "test_known_roots" => Ok(text(&context.server.roots.borrow().to_string())),
         "test_tool_with_logging" | "test_logging_tool" => Ok(log(context).await),
         "test_tool_with_progress" => Ok(progress(context).await),
         "test_reconnection" => {

@@ -53,7 +53,7 @@ async fn a_client_can_have_a_process_of_its_own() {
     let world = World::new();
     let server = world.ready().await;
     let initialize = Bytes::from_static(br#"{"protocolVersion":"2025-06-18","capabilities":{}}"#);
-    let private = server.handle.open_private(initialize).await.unwrap();
+    let private = server.handle.open_private(initialize, None).await.unwrap();
     assert!(private.answer().is_some());
     let runs = server.runs();
     let [shared, own] = &runs[..] else { panic!("not two") };
@@ -77,7 +77,7 @@ async fn a_process_of_ones_own_that_does_not_start_says_why_and_is_gone() {
     let world = World::new();
     let server = world.ready().await;
     server.teach(super::puppet::Manners::good(Script::Exits { code: 9, stderr: "no key" }));
-    let Err(failure) = server.handle.open_private(Bytes::from_static(b"{}")).await else {
+    let Err(failure) = server.handle.open_private(Bytes::from_static(b"{}"), None).await else {
         panic!("it started");
     };
     assert_eq!((failure.kind, failure.exit_code), (FailureKind::ExitedEarly, Some(9)));
