@@ -225,6 +225,8 @@ async fn send(request: RequestBuilder) -> Response {
 pub struct Messages {
     chunks: Pin<Box<dyn Stream<Item = Vec<u8>> + Send>>,
     buffer: Vec<u8>,
+    /// So much of the buffer has no end of an event in it.
+    searched: usize,
     /// The id of the event that came last.
     pub last_event: Option<String>,
     /// Everything that came and was not what was waited for.
@@ -234,7 +236,13 @@ pub struct Messages {
 impl Messages {
     fn new(response: Response) -> Self {
         let chunks = response.bytes_stream().map(|chunk| chunk.map(Vec::from).unwrap_or_default());
-        Self { chunks: Box::pin(chunks), buffer: Vec::new(), last_event: None, passed: Vec::new() }
+        Self {
+            chunks: Box::pin(chunks),
+            buffer: Vec::new(),
+            searched: 0,
+            last_event: None,
+            passed: Vec::new(),
+        }
     }
 
     /// The next message; none where the stream ended.
@@ -289,10 +297,13 @@ impl Messages {
     /// The next frame: its message, where it has one. None at the end.
     async fn read_frame(&mut self) -> Option<Option<Value>> {
         loop {
-            if let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
-                let frame: Vec<u8> = self.buffer.drain(..end + 2).collect();
+            let unseen = &self.buffer[self.searched..];
+            if let Some(end) = unseen.windows(2).position(|two| two == b"\n\n") {
+                let frame: Vec<u8> = self.buffer.drain(..self.searched + end + 2).collect();
+                self.searched = 0;
                 return Some(self.take(&String::from_utf8(frame).expect("events are text")));
             }
+            self.searched = self.buffer.len().saturating_sub(1);
             match self.chunks.next().await {
                 Some(chunk) if !chunk.is_empty() => self.buffer.extend(chunk),
                 _ => return None,

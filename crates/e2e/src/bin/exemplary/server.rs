@@ -131,7 +131,11 @@ impl Server {
         let context = Context { server: self, params };
         match method {
             "initialize" => {
-                self.has_roots.set(params["capabilities"]["roots"].is_object());
+                // The daemon itself has none: what is asked of it here would race with the calls of
+                // its first client.
+                let is_daemon = params["clientInfo"]["name"] == "cofer";
+                let has_roots = params["capabilities"]["roots"].is_object();
+                self.has_roots.set(has_roots && !is_daemon);
                 Ok(initialized(params))
             }
             "server/discover" => Ok(json!({
