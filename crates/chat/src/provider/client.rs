@@ -1,5 +1,6 @@
 //! The one HTTP client for all providers, and what can be asked of a provider besides answers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -22,11 +23,14 @@ pub(super) const SILENCE: Duration = Duration::from_secs(300);
 /// A longer list is cut: nobody chooses from more.
 const MAX_MODELS: usize = 2000;
 
-/// The way to all providers. A cheap clone; the client is made at the first use, because that
+/// The way to all providers. A cheap clone; clients are made at their first use, because that
 /// reads the system's certificates.
 #[derive(Debug, Clone, Default)]
 pub struct Providers {
-    client: Arc<OnceCell<genai::Client>>,
+    /// Through the proxy that the environment names, where it does.
+    out: Arc<OnceCell<genai::Client>>,
+    /// To this machine, which no proxy can reach.
+    here: Arc<OnceCell<genai::Client>>,
 }
 
 impl Providers {
@@ -36,12 +40,12 @@ impl Providers {
         settings: ProviderSettings,
         model: String,
     ) -> Result<ProviderModel, ModelFailure> {
-        Ok(ProviderModel::new(self.client().await?, settings, model))
+        Ok(ProviderModel::new(self.client(&settings).await?, settings, model))
     }
 
     /// The names of the models that a provider has, in its order.
     pub async fn models(&self, settings: &ProviderSettings) -> Result<Vec<String>, ModelFailure> {
-        let client = self.client().await?;
+        let client = self.client(settings).await?;
         let config = ProviderConfig::default()
             .with_endpoint(Endpoint::from_owned(settings.base_url.as_str()))
             .with_auth(auth(settings));
@@ -56,19 +60,29 @@ impl Providers {
         }
     }
 
-    async fn client(&self) -> Result<genai::Client, ModelFailure> {
-        self.client.get_or_try_init(build).await.cloned()
+    async fn client(&self, settings: &ProviderSettings) -> Result<genai::Client, ModelFailure> {
+        let here = is_this_machine(&settings.base_url);
+        let client = if here { &self.here } else { &self.out };
+        client.get_or_try_init(|| build(here)).await.cloned()
     }
 }
 
-async fn build() -> Result<genai::Client, ModelFailure> {
+fn is_this_machine(base_url: &str) -> bool {
+    let url = reqwest::Url::parse(base_url).ok();
+    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+async fn build(here: bool) -> Result<genai::Client, ModelFailure> {
     let tls = tokio::task::spawn_blocking(tls).await;
     let tls = tls.unwrap_or_else(|stopped| Err(stopped.to_string()));
     let failed = |cause: String| {
         let message = format!("could not prepare connections to providers: {cause}");
         ModelFailure::new(ModelFailureKind::Internal, message)
     };
-    let http = reqwest::Client::builder()
+    let builder = reqwest::Client::builder();
+    let http = if here { builder.no_proxy() } else { builder }
         .tls_backend_preconfigured(tls.map_err(failed)?)
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none())
@@ -186,4 +200,21 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
         cause = below;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_in_all_its_names() {
+        for url in
+            ["http://127.0.0.1:1/v1/", "http://localhost/", "http://[::1]:9/", "http://127.9.9.9/"]
+        {
+            assert!(is_this_machine(url), "{url}");
+        }
+        for url in ["https://api.openai.com/v1/", "http://10.0.0.1/", "http://localhost.example/"] {
+            assert!(!is_this_machine(url), "{url}");
+        }
+    }
 }
