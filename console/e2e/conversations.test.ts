@@ -1,6 +1,8 @@
 // What is around the turns of a chat: providers, conversations, the choice of model and tools.
 import { readFileSync } from "node:fs";
 import { ask, card, finished, log, message, test } from "./support/chat";
+import { visit } from "./support/browser";
+import { Daemon } from "./support/daemon";
 import { KEY, Model } from "./support/model";
 import { named, openTab } from "./support/screen";
 import { EVERYTHING } from "./support/places";
@@ -22,6 +24,12 @@ bare(
     await form.getByRole("button", named("Save")).click();
     await until(() => form.getByRole("textbox", named("Base URL")).getAttribute("aria-invalid")).toBe("true");
     await form.getByRole("textbox", named("Base URL")).fill(model.url);
+    await form.getByLabel("API key").fill(KEY);
+    await form.getByRole("combobox", named("Default model")).fill("test-model");
+    // It can be tried before anything is saved.
+    await form.getByRole("button", named("Test")).click();
+    await form.getByText(/^test-model answered in /).waitFor();
+    expect((await daemon.ask("GET", "/chat/providers")).configured).toBe(false);
     await form.getByLabel("API key").fill("sk-wrong");
     await form.getByRole("button", named("Save")).click();
     await form.waitFor({ state: "detached" });
@@ -59,6 +67,26 @@ bare(
     await model.stop();
   },
 );
+
+bare("a provider of the environment is shown, tried and used, and cannot be changed here", async () => {
+  const model = await Model.start();
+  const environment = { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: model.url, COFER_CHAT_MODEL: "test-model" };
+  const daemon = await Daemon.start(environment);
+  const { page, problems } = await visit(daemon, "/settings");
+  const list = page.getByRole("list", named("Providers"));
+  await list.getByText("from environment", { exact: true }).waitFor();
+  await list.getByText(/^Set by OPENAI_API_KEY, OPENAI_BASE_URL/).waitFor();
+  expect(await list.getByRole("button").allTextContents()).toEqual(["Test"]);
+  await list.getByRole("button", named("Test OpenAI")).click();
+  await list.getByText(/^test-model answered in /).waitFor();
+  await page.getByRole("link", named("Chat")).click();
+  await ask(page, "hello");
+  await log(page).getByText("That is all.").waitFor();
+  expect(problems).toEqual([]);
+  await page.context().close();
+  await daemon.stop();
+  await model.stop();
+});
 
 test("conversations are listed, searched, renamed, exported and deleted", async ({ daemon, model, open }) => {
   const page = await open("/chat");

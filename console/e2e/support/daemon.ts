@@ -19,8 +19,11 @@ export class Daemon {
   private child: ChildProcess | null = null;
   private log = "";
 
-  static async start(): Promise<Daemon> {
-    const daemon = new Daemon();
+  /** `more` is added to its environment. */
+  private constructor(private readonly more: Record<string, string>) {}
+
+  static async start(more: Record<string, string> = {}): Promise<Daemon> {
+    const daemon = new Daemon(more);
     await daemon.run("127.0.0.1:0");
     return daemon;
   }
@@ -38,7 +41,7 @@ export class Daemon {
   async run(listen = new URL(this.url).host): Promise<void> {
     const child = spawn(COFER, ["serve", "--listen", listen, "--data-dir", join(this.home, "data")], {
       cwd: this.home,
-      env: { ...podmanSettings(), PATH: process.env.PATH, HOME: this.home, LANG: "C.UTF-8" },
+      env: { ...podmanSettings(), PATH: process.env.PATH, HOME: this.home, LANG: "C.UTF-8", ...this.more },
       stdio: ["ignore", "pipe", "pipe"],
     });
     this.child = child;

@@ -125,7 +125,9 @@ export async function exported(id: string, format: "json" | "markdown"): Promise
 export const saveProvider = (id: string, body: ProviderBody) =>
   request<ProviderView>(providerPath(id), { method: "PUT", body });
 export const removeProvider = (id: string) => request<void>(providerPath(id), { method: "DELETE" });
-export const testProvider = (id: string) => request<ProviderTest>(`${providerPath(id)}/test`, { method: "POST" });
+/** Tries a provider, with changes that are not saved where there are any. */
+export const testProvider = (id: string, body: ProviderBody) =>
+  request<ProviderTest>(`${providerPath(id)}/test`, { method: "POST", body });
 
 export async function refreshProviders(): Promise<void> {
   await Promise.all([

@@ -1,7 +1,7 @@
 // What a tool gave: text, images, resources, structured content. A long result comes cut, with
 // its size; the whole of it is asked for when somebody wants to see it.
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ContentBlock } from "../api/mcp";
 import { ContentView, ResourceView } from "../tools/content-view";
@@ -26,26 +26,41 @@ export function ResultView({ conversation, call }: { conversation: string; call:
   // A cut picture is no picture: the whole is asked for at once.
   const enabled = call.truncated && (wanted || hasBinary(content));
   const whole = useQuery({ ...wholeCallQuery(conversation, call.call_id), enabled });
+  const frame = useRef<HTMLDivElement>(null);
+  const showAll = () => {
+    setWanted(true);
+    // The button goes away, the focus stays here.
+    frame.current?.focus();
+  };
   const shown = whole.data?.result;
-  if (shown) {
-    return (
-      <WholeText value>
-        <Content content={shown} name={call.tool} />
-      </WholeText>
-    );
-  }
-  if (enabled && whole.isPending) return <Loading label={t("app.loading")} />;
+  return (
+    <div ref={frame} tabIndex={-1} className="outline-none">
+      {shown ? (
+        <WholeText value>
+          <Content content={shown} name={call.tool} />
+        </WholeText>
+      ) : enabled && whole.isPending ? (
+        <Loading label={t("app.loading")} />
+      ) : (
+        <Beginning call={call} failure={whole.error} onRetry={() => void whole.refetch()} onAll={showAll} />
+      )}
+    </div>
+  );
+}
+
+type BeginningProps = { call: ToolCall; failure: unknown; onRetry: () => void; onAll: () => void };
+
+/** As much as came with the card, and how to get at the rest. */
+function Beginning({ call, failure, onRetry, onAll }: BeginningProps) {
+  const { t } = useTranslation();
+  if (failure) return <FailureAlert title={t("chat.wholeFailed")} failure={failure} retry={onRetry} />;
   return (
     <>
-      {whole.isError ? (
-        <FailureAlert title={t("chat.wholeFailed")} failure={whole.error} retry={() => void whole.refetch()} />
-      ) : (
-        <Content content={content} name={call.tool} />
-      )}
-      {call.truncated && !whole.isError && (
+      <Content content={call.result ?? {}} name={call.tool} />
+      {call.truncated && (
         <p className="mt-2 flex flex-wrap items-center gap-2 text-sm text-soft">
           {t("chat.cut")}
-          <button type="button" className="btn btn-small" onClick={() => setWanted(true)}>
+          <button type="button" className="btn btn-small" onClick={onAll}>
             {t("common.showAll", { size: bytes(call.result_bytes) })}
           </button>
         </p>

@@ -7,7 +7,6 @@ import { FlightRecorder } from "../activity/flight-recorder";
 import { useLanguage } from "../settings/preferences";
 import { duration, milliseconds } from "../ui/format";
 import { JsonView, LongText } from "../ui/json-view";
-import { Sentence } from "../ui/sentence";
 import { DisclosureButton, useOpen } from "./disclosure";
 import { ResultView, hasContent } from "./result-view";
 import type { CallStatus, ToolCall } from "./types";
@@ -149,7 +148,7 @@ function ErrorView({ call }: { call: ToolCall }) {
         {t(`chat.outcomes.${outcome}`)}
         {call.error?.code != null && ` (${call.error.code})`}
       </p>
-      <Sentence text={call.error?.message ?? t(`chat.outcomes.${outcome}`)} className="whitespace-pre-wrap" />
+      {call.error && <p className="whitespace-pre-wrap">{call.error.message}</p>}
       {stack && (
         <div className="mt-2">
           <LongText text={stack} label={t("chat.stack")} />

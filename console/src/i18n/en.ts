@@ -845,6 +845,7 @@ export const en = {
     testOk: "{{model}} answered in {{ms}} ms",
     testModels: "{{n}} models offered",
     testFailed: "The test failed: {{why}}",
+    notTested: "Could not test the provider",
     fromEnvironment: "from environment",
     overrides: "instead of the environment's",
     isDefault: "default",

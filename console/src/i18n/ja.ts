@@ -845,6 +845,7 @@ export const ja: Words = {
     testOk: "{{model}} が {{ms}} ms で応答しました",
     testModels: "利用できるモデル {{n}} 件",
     testFailed: "テストに失敗しました: {{why}}",
+    notTested: "プロバイダーをテストできませんでした",
     fromEnvironment: "環境変数から",
     overrides: "環境変数より優先",
     isDefault: "既定",

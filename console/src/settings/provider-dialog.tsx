@@ -4,12 +4,13 @@ import { type FormEvent, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { ApiFailure } from "../api/client";
 import type { ProviderBody, ProviderKind, ProviderView, ProvidersView } from "../api/schema";
-import { modelsQuery, refreshProviders, saveProvider } from "../chat/api";
+import { modelsQuery, refreshProviders, saveProvider, testProvider } from "../chat/api";
 import { Flag } from "../servers/form/flag-fields";
 import { FailureAlert } from "../ui/alert";
 import { Field } from "../ui/field";
 import { guardComposition, isSubmitChord } from "../ui/ime";
 import { Modal } from "../ui/modal";
+import { TestReport } from "./test-report";
 
 type Props = { all: ProvidersView; provider: ProviderView | null; onClose: () => void };
 
@@ -70,12 +71,12 @@ export default function ProviderDialog({ all, provider, onClose }: Props) {
   const [tried, setTried] = useState(false);
   const change = (part: Partial<Draft>) => setDraft({ ...draft, ...part });
   const kind = all.kinds.find(({ kind }) => kind === draft.kind);
+  const taken = all.providers.map(({ id }) => id);
+  const id = provider?.id ?? idFor(draft.name, draft.kind, taken);
+  const body = changeOf(draft, kind?.base_url ?? "");
+  const test = useMutation({ mutationFn: () => testProvider(id, body) });
   const save = useMutation({
-    mutationFn: () => {
-      const taken = all.providers.map(({ id }) => id);
-      const id = provider?.id ?? idFor(draft.name, draft.kind, taken);
-      return saveProvider(id, changeOf(draft, kind?.base_url ?? ""));
-    },
+    mutationFn: () => saveProvider(id, body),
     onSuccess: onClose,
     onSettled: refreshProviders,
   });
@@ -88,6 +89,15 @@ export default function ProviderDialog({ all, provider, onClose }: Props) {
     save.error instanceof ApiFailure ? save.error.fields.find(({ field: name }) => name === field)?.message : undefined;
   const foot = (
     <>
+      <button
+        type="button"
+        className="btn mr-auto"
+        onClick={() => test.mutate()}
+        disabled={test.isPending}
+        aria-busy={test.isPending}
+      >
+        {t("models.testShort")}
+      </button>
       <button type="button" className="btn" onClick={onClose}>
         {t("common.cancel")}
       </button>
@@ -167,6 +177,7 @@ export default function ProviderDialog({ all, provider, onClose }: Props) {
         {!provider?.is_default && (
           <Flag label={t("models.useDefault")} checked={draft.use} onChange={(use) => change({ use })} />
         )}
+        <TestReport test={test} />
         {save.isError && <FailureAlert title={t("models.saveFailed")} failure={save.error} />}
       </form>
     </Modal>

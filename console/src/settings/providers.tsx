@@ -1,17 +1,15 @@
 // Who answers in the chat: the providers of models, with a test for each.
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { CircleCheck, LoaderCircle, Plus } from "lucide-react";
+import { Plus } from "lucide-react";
 import { Suspense, lazy, useState } from "react";
 import { useTranslation } from "react-i18next";
-import type { ModelFailure, ProviderBody, ProviderTest, ProviderView, ProvidersView } from "../api/schema";
+import type { ProviderBody, ProviderView, ProvidersView } from "../api/schema";
 import { modelsQuery, providersQuery, refreshProviders, removeProvider, saveProvider, testProvider } from "../chat/api";
-import { problemWords } from "../chat/problem";
-import { Alert, FailureAlert } from "../ui/alert";
+import { FailureAlert } from "../ui/alert";
 import { Confirm } from "../ui/confirm";
-import { milliseconds } from "../ui/format";
 import { tellFailure } from "../ui/notices";
-import { Sentence } from "../ui/sentence";
 import { EmptyState, Loading } from "../ui/states";
+import { TestReport } from "./test-report";
 
 const ProviderDialog = lazy(() => import("./provider-dialog"));
 
@@ -63,7 +61,7 @@ function ProviderItem({ all, provider, onEdit }: ItemProps) {
   const { t } = useTranslation();
   const kind = all.kinds.find(({ kind }) => kind === provider.kind);
   const own = provider.source === "settings";
-  const test = useMutation({ mutationFn: () => testProvider(provider.id) });
+  const test = useMutation({ mutationFn: () => testProvider(provider.id, {}) });
   return (
     <li className="space-y-2 px-3 py-3">
       <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
@@ -98,18 +96,7 @@ function ProviderItem({ all, provider, onEdit }: ItemProps) {
         onTest={() => test.mutate()}
         onEdit={onEdit}
       />
-      <div aria-live="polite">
-        {test.isPending && (
-          <p className="flex items-center gap-2 text-sm text-soft">
-            <LoaderCircle size={14} className="spin" aria-hidden />
-            {t("models.testing")}
-          </p>
-        )}
-        {test.data && !test.isPending && <TestOutcome test={test.data} />}
-        {test.isError && !test.isPending && (
-          <FailureAlert title={t("models.testFailed", { why: provider.name })} failure={test.error} />
-        )}
-      </div>
+      <TestReport test={test} />
     </li>
   );
 }
@@ -199,25 +186,6 @@ function DefaultModel({ provider }: { provider: ProviderView }) {
       </span>
       {models.isError && <p className="mt-1 text-warn">{t("models.listFailed", { why: models.error.message })}</p>}
     </div>
-  );
-}
-
-function TestOutcome({ test }: { test: ProviderTest }) {
-  const { t } = useTranslation();
-  if (test.ok)
-    return (
-      <p className="flex items-center gap-2 text-sm text-ok">
-        <CircleCheck size={15} aria-hidden />
-        {t("models.testOk", { model: test.model ?? "", ms: milliseconds(test.duration_ms) })}
-        {test.models != null && <span className="text-soft">{t("models.testModels", { n: test.models })}</span>}
-      </p>
-    );
-  const problem: ModelFailure = test.error ?? { kind: "internal", message: test.message };
-  return (
-    <Alert title={t("models.testFailed", { why: problemWords(problem, t) })}>
-      <Sentence text={problem.message} />
-      {problem.hint && <Sentence text={problem.hint} className="text-soft" />}
-    </Alert>
   );
 }
 
