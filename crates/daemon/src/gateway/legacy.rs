@@ -25,6 +25,9 @@ use super::serve::{open_own, pass_on};
 use super::session::{Opening, Session};
 use super::stream::parse_event_id;
 
+/// The most that a client may say of itself.
+const MAX_INITIALIZE: usize = 64 * 1024;
+
 /// A body with one message, or with several.
 pub(super) async fn post(
     gateway: &Gateway,
@@ -116,10 +119,17 @@ async fn initialize(
     entrance: &Entrance,
     params: Option<Bytes>,
 ) -> Result<(Answer, Option<Arc<Session>>), Refusal> {
-    if entrance.header(&SESSION).is_some() {
+    // One that is over is forgotten by its client too.
+    if entrance.header(&SESSION).is_some_and(|id| gateway.0.sessions.get(id).is_some()) {
         return Err(Refusal::bad_request("this session is open already"));
     }
     let params = params.unwrap_or_else(|| Bytes::from_static(b"{}"));
+    if params.len() > MAX_INITIALIZE {
+        let message = format!("the params of `initialize` have more than {MAX_INITIALIZE} bytes");
+        return Err(Refusal::bad_request(message));
+    }
+    // Kept with the session, for which the whole body would be too much.
+    let params = Bytes::copy_from_slice(&params);
     let Some(wanted) = text_member(&params, "protocolVersion") else {
         return Ok((Err(Fault::bad_params("`protocolVersion` is missing")), None));
     };

@@ -26,6 +26,8 @@ const MAX_PENDING: usize = 64;
 const MAX_INQUIRIES: usize = 256;
 /// How long a stream is kept after its connection broke.
 const STREAM_KEPT: Duration = Duration::from_secs(120);
+/// So many streams of one session are kept, before those that are finished are forgotten.
+const MAX_STREAMS: usize = 128;
 /// The first revision whose clients take an event without data for what it is.
 const PRIMED_SINCE: &str = "2025-11-25";
 
@@ -117,6 +119,10 @@ impl Session {
     /// A new stream for one request.
     pub(super) fn open_stream(&self) -> Arc<EventStream> {
         let mut state = self.lock();
+        if state.streams.len() >= MAX_STREAMS {
+            // Their answers were sent long ago, by the measure of so busy a client.
+            state.streams.retain(|_, stream| !stream.is_finished() || stream.is_attached());
+        }
         state.last_stream += 1;
         let stream = Arc::new(EventStream::new(state.last_stream));
         state.streams.insert(stream.id, Arc::clone(&stream));
