@@ -3,7 +3,8 @@ import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, expect, test, vi } from "vitest";
 import type { KindView, ProviderView, ProvidersView } from "../api/schema";
-import ProviderDialog, { idFor } from "./provider-dialog";
+import ProviderDialog from "./provider-dialog";
+import { idFor } from "./provider-draft";
 
 afterEach(() => vi.unstubAllGlobals());
 
