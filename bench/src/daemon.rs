@@ -12,6 +12,7 @@ use tokio::process::ChildStdout;
 use tokio::time::{Instant, timeout};
 
 use crate::http::{self, Connection};
+use crate::message;
 use crate::process::{Running, command};
 
 const READY: &str = "cofer: listening on http://127.0.0.1:";
@@ -83,6 +84,41 @@ impl Daemon {
     pub fn call_request(&self, server: &str, body: &str) -> Vec<u8> {
         let path = format!("/api/v1/mcp/servers/{server}/call");
         http::post(self.port, &path, &[("Authorization", &self.authorization())], body)
+    }
+
+    /// Opens a session with one server at the gateway.
+    pub async fn open_session(&self, server: &str) -> io::Result<String> {
+        let mut connection = Connection::open(self.port).await?;
+        connection.call(&self.gateway_request(server, None, message::INITIALIZE)).await?;
+        let session = connection.header("mcp-session-id").map(str::to_owned);
+        let session = session.ok_or_else(|| io::Error::other("the gateway named no session"))?;
+        let opened = self.gateway_request(server, Some(&session), message::INITIALIZED);
+        connection.call(&opened).await?;
+        Ok(session)
+    }
+
+    /// The bytes of a message to one server at the gateway.
+    pub fn gateway_request(&self, server: &str, session: Option<&str>, body: &str) -> Vec<u8> {
+        let authorization = self.authorization();
+        let mut headers = vec![
+            ("Accept", "application/json, text/event-stream"),
+            ("Authorization", authorization.as_str()),
+        ];
+        if let Some(session) = session {
+            headers.extend([("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-06-18")]);
+        }
+        http::post(self.port, &format!("/mcp/{server}"), &headers, body)
+    }
+
+    /// The bytes that open a session's stream.
+    pub fn listen_request(&self, server: &str, session: &str) -> Vec<u8> {
+        let (port, authorization) = (self.port, self.authorization());
+        format!(
+            "GET /mcp/{server} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: text/event-stream\r\n\
+             Authorization: {authorization}\r\nMcp-Session-Id: {session}\r\n\
+             MCP-Protocol-Version: 2025-06-18\r\n\r\n"
+        )
+        .into_bytes()
     }
 
     /// Its process.

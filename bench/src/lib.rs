@@ -4,6 +4,8 @@ pub mod containers;
 pub mod daemon;
 pub mod direct;
 pub mod environments;
+pub mod gateway;
+pub mod goals;
 pub mod http;
 pub mod message;
 pub mod process;

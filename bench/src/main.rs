@@ -9,11 +9,13 @@ use std::time::Duration;
 use cofer_bench::containers;
 use cofer_bench::daemon::Daemon;
 use cofer_bench::environments;
+use cofer_bench::gateway;
+use cofer_bench::goals::{COLUMNS, MIB, OURS, SMALL, call_goals, gateway_goals};
 use cofer_bench::process;
 use cofer_bench::proxy;
 use cofer_bench::report::{Column, Finding, Goal, Table, Wanted, goals_markdown};
 use cofer_bench::sample::{Figures, median};
-use cofer_bench::target::{COFER, DIRECT, IN_PLACE, Target};
+use cofer_bench::target::Target;
 use tokio::time::sleep;
 
 const USAGE: &str = "\
@@ -29,17 +31,6 @@ usage: bench [--rounds N] [--seconds S] [--peers DIR] [--without-cofer] [--image
 /// What can be measured alone.
 const PARTS: [&str; 4] = ["calls", "proxy", "containers", "environments"];
 
-const SMALL: usize = 100;
-const MIB: usize = 1 << 20;
-const COLUMNS: [Column; 7] = [
-    Column { size: SMALL, callers: 1 },
-    Column { size: SMALL, callers: 8 },
-    Column { size: SMALL, callers: 64 },
-    Column { size: 64 << 10, callers: 8 },
-    Column { size: MIB, callers: 1 },
-    Column { size: MIB, callers: 8 },
-    Column { size: 16 * MIB, callers: 1 },
-];
 const IDLE_SERVERS: usize = 100;
 const STARTS: usize = 20;
 
@@ -134,6 +125,8 @@ async fn calls(options: &Options) -> io::Result<String> {
     let mut report = format!("{}\n{}", machine(), table.markdown());
     if options.with_cofer {
         let mut goals = call_goals(&table);
+        goals.extend(gateway_goals(&table));
+        goals.extend(gateway::goals(&options.bin).await?);
         goals.push(calls.memory_goal());
         let cofer = options.bin.join("cofer");
         goals.push(start_goal(&cofer).await?);
@@ -149,6 +142,7 @@ async fn targets(options: &Options) -> io::Result<Vec<Target>> {
     let mut targets = vec![Target::direct(bin).await?, Target::in_place(bin).await?];
     if options.with_cofer {
         targets.push(Target::cofer(bin).await?);
+        targets.push(Target::gateway(bin).await?);
     }
     if let Some(peers) = &options.peers {
         say("starting the peers\n");
@@ -241,52 +235,7 @@ fn memory_before(pid: u32) -> io::Result<u64> {
 
 /// The peers are not asked for what takes them minutes.
 fn is_asked(name: &str, column: Column) -> bool {
-    [DIRECT, IN_PLACE, COFER].contains(&name) || column.size < MIB || column == COLUMNS[4]
-}
-
-/// The issue's targets for calls.
-fn call_goals(table: &Table) -> Vec<Goal> {
-    let [one, _, many, _, mib, _, large] = COLUMNS;
-    let rate = |row: &str, column| table.figures(row, column).map(|figures| figures.per_second);
-    let p50 = |row: &str| table.figures(row, one).map(|figures| figures.p50.as_secs_f64());
-    let ratio = |over: Option<f64>, under: Option<f64>| Some(over? / under?);
-    let limits = p50(DIRECT).zip(p50(IN_PLACE)).map(|(direct, in_place)| direct + in_place);
-    let peers =
-        table.rows.iter().filter(|(name, _)| ![DIRECT, IN_PLACE, COFER].contains(&name.as_str()));
-    let best_peer = peers.filter_map(|(name, _)| rate(name, many)).max_by(f64::total_cmp);
-    let goal = |what: &str, is, wanted| Goal { what: what.to_owned(), is, wanted, unit: " times" };
-    vec![
-        goal(
-            "p50 at 1 caller, 100 B: over direct plus in place",
-            ratio(p50(COFER), limits),
-            Wanted::AtMost(1.3),
-        ),
-        goal(
-            "calls at 64 callers, 100 B: over in place",
-            ratio(rate(COFER, many), rate(IN_PLACE, many)),
-            Wanted::AtLeast(0.5),
-        ),
-        goal(
-            "calls at 64 callers, 100 B: over the best peer",
-            ratio(rate(COFER, many), best_peer),
-            Wanted::AtLeast(15.0),
-        ),
-        goal(
-            "calls of 1 MiB: over in place",
-            ratio(rate(COFER, mib), rate(IN_PLACE, mib)),
-            Wanted::AtLeast(0.6),
-        ),
-        goal(
-            "calls of 16 MiB: over in place",
-            ratio(rate(COFER, large), rate(IN_PLACE, large)),
-            Wanted::AtLeast(0.6),
-        ),
-        goal(
-            "time of a call of 16 MiB: over one of 1 MiB",
-            ratio(rate(COFER, mib), rate(COFER, large)),
-            Wanted::AtMost(20.0),
-        ),
-    ]
+    OURS.contains(&name) || column.size < MIB || column == COLUMNS[4]
 }
 
 async fn start_goal(cofer: &Path) -> io::Result<Goal> {

@@ -17,6 +17,8 @@ use crate::sample::Sample;
 
 /// The name of Cofer's row.
 pub const COFER: &str = "cofer";
+/// The name of the row of Cofer's gateway.
+pub const GATEWAY: &str = "cofer gateway";
 /// The name of the row of the server's own pipes.
 pub const DIRECT: &str = "direct";
 /// The name of the row of the handler with no server behind it.
@@ -33,9 +35,22 @@ pub struct Target {
 #[derive(Debug)]
 enum Way {
     Pipes(Direct),
-    InPlace { port: u16, running: Running },
+    InPlace {
+        port: u16,
+        running: Running,
+    },
     Cofer(Daemon),
-    Streamable { port: u16, session: Option<String>, running: Running },
+    /// With a session for the server of single callers, and one for the other.
+    Gateway {
+        daemon: Daemon,
+        one: String,
+        many: String,
+    },
+    Streamable {
+        port: u16,
+        session: Option<String>,
+        running: Running,
+    },
 }
 
 impl Target {
@@ -60,6 +75,16 @@ impl Target {
         daemon.register("one", &bin.join("echo-server"), 1).await?;
         daemon.register("many", &bin.join("echo-server"), 64).await?;
         Ok(Self { name: COFER, way: Way::Cofer(daemon) })
+    }
+
+    /// The same daemon, asked at `/mcp/NAME` as an MCP client does.
+    pub async fn gateway(bin: &Path) -> io::Result<Self> {
+        let daemon = Daemon::start(&bin.join("cofer")).await?;
+        daemon.register("one", &bin.join("echo-server"), 1).await?;
+        daemon.register("many", &bin.join("echo-server"), 64).await?;
+        let one = daemon.open_session("one").await?;
+        let many = daemon.open_session("many").await?;
+        Ok(Self { name: GATEWAY, way: Way::Gateway { daemon, one, many } })
     }
 
     /// npm's supergateway.
@@ -124,6 +149,12 @@ impl Target {
                 let server = if callers == 1 { "one" } else { "many" };
                 (daemon.port, vec![daemon.call_request(server, &message::call_body(size)); callers])
             }
+            Way::Gateway { daemon, one, many } => {
+                let (server, session) = if callers == 1 { ("one", one) } else { ("many", many) };
+                let request =
+                    |id| daemon.gateway_request(server, Some(session), &message::request(id, size));
+                (daemon.port, (1..=callers).map(request).collect())
+            }
             Way::Streamable { port, session, .. } => {
                 // An id of its own per caller: they share a session.
                 let ids = 1..=callers;
@@ -143,7 +174,7 @@ impl Target {
     pub async fn stop(self) -> io::Result<()> {
         match self.way {
             Way::Pipes(direct) => direct.stop().await,
-            Way::Cofer(daemon) => daemon.stop().await,
+            Way::Cofer(daemon) | Way::Gateway { daemon, .. } => daemon.stop().await,
             Way::InPlace { running, .. } | Way::Streamable { running, .. } => running.kill().await,
         }
     }
@@ -152,7 +183,9 @@ impl Target {
     pub fn daemon_pid(&self) -> Option<u32> {
         match &self.way {
             Way::Cofer(daemon) => Some(daemon.pid()),
-            Way::Pipes(_) | Way::InPlace { .. } | Way::Streamable { .. } => None,
+            Way::Pipes(_) | Way::InPlace { .. } | Way::Gateway { .. } | Way::Streamable { .. } => {
+                None
+            }
         }
     }
 }

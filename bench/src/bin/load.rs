@@ -1,4 +1,4 @@
-//! One measurement by hand: `load direct|in-place|cofer|supergateway|mcp-proxy-npm|mcp-proxy-pypi BYTES CALLERS SECONDS [PEERS]`.
+//! One measurement by hand: `load direct|in-place|cofer|gateway|supergateway|mcp-proxy-npm|mcp-proxy-pypi BYTES CALLERS SECONDS [PEERS]`.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -29,6 +29,7 @@ async fn start(target: &str, peers: &Path) -> io::Result<Target> {
         "direct" => Target::direct(&bin).await,
         "in-place" => Target::in_place(&bin).await,
         "cofer" => Target::cofer(&bin).await,
+        "gateway" => Target::gateway(&bin).await,
         "supergateway" => Target::supergateway(peers, &bin).await,
         "mcp-proxy-npm" => Target::mcp_proxy_npm(peers, &bin).await,
         "mcp-proxy-pypi" => Target::mcp_proxy_pypi(peers, &bin).await,
