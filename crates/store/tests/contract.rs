@@ -1,6 +1,7 @@
 //! What every store promises: one suite, run against SQLite and against PostgreSQL.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[macro_use]
 mod support;
 
 use cofer_model::Status;
@@ -8,27 +9,6 @@ use cofer_store::{ServerRecord, StoreError};
 use serde_json::json;
 use support::{Home, LATER, NOON, failure, id, names, record, spec};
 use tokio::task::JoinSet;
-
-/// Each promise becomes two tests.
-macro_rules! contract {
-    ($($promise:ident,)+) => {
-        mod sqlite {
-            $(#[tokio::test]
-            async fn $promise() {
-                super::$promise(&super::Home::sqlite()).await;
-            })+
-        }
-
-        mod postgres {
-            $(#[tokio::test]
-            async fn $promise() {
-                let home = super::Home::postgres().await;
-                super::$promise(&home).await;
-                home.remove().await;
-            })+
-        }
-    };
-}
 
 contract! {
     a_server_comes_back_whole_after_a_restart,

@@ -150,3 +150,25 @@ pub(crate) async fn names(store: &Arc<dyn Store>) -> Vec<String> {
     let listed = store.list().await.unwrap();
     listed.into_iter().flatten().map(|record| record.spec.name.to_string()).collect()
 }
+
+/// Each promise becomes two tests.
+#[allow(unused_macros, reason = "not every suite is a list of promises")]
+macro_rules! contract {
+    ($($promise:ident,)+) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise(&super::Home::sqlite()).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test]
+            async fn $promise() {
+                let home = super::Home::postgres().await;
+                super::$promise(&home).await;
+                home.remove().await;
+            })+
+        }
+    };
+}
