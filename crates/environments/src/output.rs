@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::io::Errno;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -113,13 +114,15 @@ impl Stream {
                 },
             }
         }
-        // More than a pipe holds was written after the end, by others.
+        // More than a pipe holds was written after the end, by others. The system is asked, and not
+        // the runtime, which may not have heard yet of what was written before the end.
         for _ in 0..32 {
-            match pipe.try_read(&mut buffer) {
+            match rustix::io::read(&pipe, &mut buffer) {
                 Ok(0) => return Ok(None),
                 Ok(length) => self.push(&buffer[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(Some(pipe))
@@ -185,6 +188,19 @@ mod tests {
         assert_eq!((given.text.len(), given.truncated), (MOST_BYTES, true));
         tail.push(&[b'y'; 1_000_000]);
         assert!(tail.text(MOST_BYTES).text.bytes().all(|byte| byte == b'y'));
+    }
+
+    #[tokio::test]
+    async fn what_was_written_before_the_end_is_there_although_nobody_was_told_of_it_yet() {
+        let (ours, its) = pipe().unwrap();
+        let ended = CancellationToken::new();
+        ended.cancel();
+        // The runtime has had no occasion to learn that there is something to read.
+        rustix::io::write(&its, b"last words\n").unwrap();
+        let stream = Stream::default();
+        let rest = stream.read(ours, &ended).await.unwrap();
+        assert_eq!(stream.text(MOST_BYTES).text, "last words\n");
+        assert!(rest.is_some(), "somebody still has the other end");
     }
 
     #[test]
