@@ -14,11 +14,11 @@ use uuid::Uuid;
 /// How many events of one conversation are remembered.
 const EVENTS: usize = 8192;
 /// How many bytes they may have together.
-const EVENT_BYTES: usize = 4 << 20;
+const EVENT_BYTES: usize = 2 << 20;
 /// How far a listener may fall behind before it is told to look anew.
 const BEHIND: usize = 1024;
 /// How many conversations are remembered that nobody looks at and nothing happens in.
-const IDLE: usize = 64;
+const IDLE: usize = 16;
 /// How many turns run at once.
 pub(crate) const MAX_TURNS: usize = 16;
 
