@@ -104,8 +104,9 @@ pub async fn run(
         // Small answers go out at once; a connection that cannot be told so still works.
         connection.set_nodelay(true).ok();
     });
-    let serving =
-        axum::serve(listener, routes).with_graceful_shutdown(closing.clone().cancelled_owned());
+    // Made ready once: a plain router is copied whole for each connection.
+    let serving = axum::serve(listener, routes.into_make_service())
+        .with_graceful_shutdown(closing.clone().cancelled_owned());
     let serving = async { serving.await };
     tokio::pin!(serving, shutdown);
     tokio::select! {

@@ -55,7 +55,9 @@ impl utoipa::Modify for BearerToken {
 /// Every route of the daemon.
 pub(crate) fn routes(app: App) -> Router {
     let (api, document) = documented().split_for_parts();
-    let api = api.route("/openapi.json", get(move || ready(Json(document.clone()))));
+    // Shared, as a router is cloned with everything in it.
+    let document = Arc::new(document);
+    let api = api.route("/openapi.json", get(move || ready(Json(Arc::clone(&document)))));
     Router::new()
         .route("/healthz", get(tools::healthz))
         .route("/metrics", get(tools::metrics))
