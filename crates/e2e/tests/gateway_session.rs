@@ -381,3 +381,23 @@ async fn a_call_waits_for_a_server_that_is_starting_and_not_for_one_that_is_off(
     let answer = client.answer("tools/call", json!({"name": "echo", "arguments": {}})).await;
     assert_eq!(answer["error"]["data"]["kind"], "not_connected", "{answer}");
 }
+
+#[tokio::test]
+async fn an_open_session_with_its_stream_costs_little() {
+    let daemon = with_exemplary().await;
+    let kib = || {
+        let path = format!("/proc/{}/status", daemon.pid());
+        let status = std::fs::read_to_string(path).expect("the daemon runs");
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+    };
+    let mut open = Vec::new();
+    for count in 0..350 {
+        let client = GatewayClient::open(&daemon, "/mcp/x", json!({})).await;
+        let stream = client.listen(None).await;
+        open.push((client, stream, kib()));
+        // What the first ones cost is not theirs alone.
+        assert!(count < 50 || open[count].2 < open[49].2 + 50 * 300, "{} KiB", open[count].2);
+    }
+}
