@@ -73,8 +73,16 @@ impl Toolbox {
         handles
     }
 
-    /// What one server has, with a word where that cannot be told.
+    /// What one server offers to agents, with a word where that cannot be told.
     async fn listed(&self, handle: &ServerHandle) -> Result<Vec<OfferedTool>, String> {
+        let spec = handle.spec();
+        let mut tools = self.everything(handle).await?;
+        tools.retain(|tool| tool.kind != ToolKind::Tool || spec.offers_tool(&tool.tool));
+        Ok(tools)
+    }
+
+    /// What one server has.
+    async fn everything(&self, handle: &ServerHandle) -> Result<Vec<OfferedTool>, String> {
         let status = handle.snapshot().status;
         if status != Status::Ready {
             return Err(format!("it is {status}"));
