@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::daemon::Daemon;
+use crate::http::plain_client;
 
 /// An open door. It closes when it is dropped.
 pub struct OpenDoor {
@@ -37,7 +38,7 @@ impl OpenDoor {
             here: here.clone(),
             there: daemon.address().to_owned(),
             token: HeaderValue::from_str(&token).expect("a token is plain text"),
-            client: reqwest::Client::new(),
+            client: plain_client(),
         };
         let routes = Router::new().fallback(pass).with_state(Arc::new(parts));
         let mut task = JoinSet::new();

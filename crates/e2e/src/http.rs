@@ -7,9 +7,15 @@ use serde_json::{Value, json};
 /// workspace is built as a whole, reqwest has TLS without a provider of cryptography and wants
 /// to be given one.
 pub fn plain_client() -> reqwest::Client {
+    plain_client_with(HeaderMap::new())
+}
+
+/// The same, with headers that each request has.
+pub fn plain_client_with(headers: HeaderMap) -> reqwest::Client {
     // Another test of the same process may have been first.
     rustls::crypto::ring::default_provider().install_default().ok();
-    reqwest::Client::builder().no_proxy().build().expect("a client for loopback")
+    let builder = reqwest::Client::builder().no_proxy().default_headers(headers);
+    builder.build().expect("a client for loopback")
 }
 
 /// A whole HTTP answer.

@@ -31,7 +31,7 @@ pub use daemon::{Daemon, pid_of};
 pub use door::OpenDoor;
 pub use events::{Event, Events};
 pub use gateway::{Exchange, GatewayClient, Messages, stateless};
-pub use http::{Answer, plain_client, tool_params};
+pub use http::{Answer, plain_client, plain_client_with, tool_params};
 pub use model::{FakeModel, Reply};
 pub use order::OrderLog;
 pub use peer::Peer;

@@ -5,7 +5,8 @@
 use std::net::TcpListener;
 
 use cofer_e2e::{
-    Daemon, Runtime, container_of, inspect, podman, wait_no_container, with, with_both_runtimes,
+    Daemon, Runtime, container_of, inspect, plain_client, podman, wait_no_container, with,
+    with_both_runtimes,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ fn endpoint(server: &Value) -> String {
 
 /// Shakes hands with it as any client of it would.
 async fn initialize(address: &str) -> (u16, String) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = plain_client();
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": {"name": "e2e", "version": "0"},

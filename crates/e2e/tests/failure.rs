@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use cofer_e2e::{Daemon, alive, eventually, kill, mentions, pid_of, pids_in, wait_gone, wayward};
+use cofer_e2e::{
+    Daemon, Event, alive, eventually, kill, mentions, pid_of, pids_in, wait_gone, wayward,
+};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -127,7 +129,9 @@ async fn a_first_start_that_fails_goes_to_error_and_switches_off() {
     daemon.register(&wayward("later", &[])).await;
     let seen =
         events.until("a later server is ready", |event| event.is_status("later", "ready")).await;
-    let mine: Vec<_> = seen.iter().filter(|event| event.data["name"] == "w").collect();
+    let is_mine =
+        |event: &&Event| event.name == "mcpServerStatusChanged" && event.data["name"] == "w";
+    let mine: Vec<_> = seen.iter().filter(is_mine).collect();
     let statuses: Vec<_> =
         mine.iter().map(|event| event.data["status"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["starting", "error"]);

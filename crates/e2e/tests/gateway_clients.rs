@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cofer_e2e::{Daemon, Ended, exemplary, run, tests_folder, wayward};
+use cofer_e2e::{Daemon, Ended, exemplary, plain_client_with, run, tests_folder, wayward};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
@@ -117,10 +117,7 @@ async fn the_rust_sdk_lists_and_calls() {
     // covers: GTW-1
     let daemon = daemon().await;
     let token = HeaderValue::from_str(&format!("Bearer {}", daemon.token())).unwrap();
-    let http = reqwest::Client::builder()
-        .default_headers([(AUTHORIZATION, token)].into_iter().collect())
-        .build()
-        .unwrap();
+    let http = plain_client_with([(AUTHORIZATION, token)].into_iter().collect());
     let config = StreamableHttpClientTransportConfig::with_uri(format!("{}/mcp", daemon.base()));
     let transport = StreamableHttpClientTransport::with_client(http, config);
     let client = ().serve(transport).await.expect("it connects");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cofer_e2e::{Daemon, Ended, McpClient, cofer, eventually, image, run};
+use cofer_e2e::{Daemon, Ended, McpClient, cofer, eventually, image, plain_client, run};
 use serde_json::{Value, json};
 
 /// A prepared repository.
@@ -242,7 +242,6 @@ pub(crate) fn error(result: &Value, kind: &str) -> Value {
 /// What a web server answers.
 pub(crate) async fn fetch(address: &str, path: &str) -> String {
     let url = format!("http://{address}/{path}");
-    let answer =
-        reqwest::Client::builder().no_proxy().build().unwrap().get(&url).send().await.unwrap();
+    let answer = plain_client().get(&url).send().await.unwrap();
     answer.text().await.unwrap()
 }
