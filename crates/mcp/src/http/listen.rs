@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::body::Body;
@@ -27,13 +28,21 @@ enum Opened {
 }
 
 impl Wire {
-    /// Listens until the session ends, the server has no such stream, or the pump ends.
-    pub(super) async fn hear(self: Arc<Self>, session: Arc<Session>) {
+    /// Listens until the session ends, the server has no such stream, or the pump ends. Drops
+    /// `answered` when it is known whether there is such a stream.
+    pub(super) async fn hear(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        answered: oneshot::Sender<()>,
+    ) {
+        let mut answered = Some(answered);
         let mut parser = Parser::new(self.cap);
         let mut attempt = 0;
         let mut opened_before = false;
         loop {
-            match self.try_open(&session, &parser).await {
+            let opened = self.try_open(&session, &parser).await;
+            drop(answered.take());
+            match opened {
                 Opened::Stream(body) => {
                     opened_before = true;
                     let began = Instant::now();

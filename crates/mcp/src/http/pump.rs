@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::in_flight::{Entry, Refused};
 use super::output::Output;
 use super::raw::{Kind, Raw, Unreadable, canonical, messages, own_version};
-use super::renew::cancelled;
+use super::renew::{cancelled, opened};
 use super::request::{Barrier, Job};
 use super::transport::Transport;
 use super::wire::Wire;
@@ -288,7 +288,8 @@ impl<'a> Reader<'a> {
         sender
     }
 
-    /// The client is ready: nothing overtakes that, and then the server may speak unasked.
+    /// The client is ready: nothing overtakes that, and then the server may speak unasked, which
+    /// is heard before anything else is asked.
     fn initialized(&mut self, raw: Raw) {
         self.wire.sessions.initialized(raw.text.clone());
         let before = self.barrier.clone();
@@ -298,10 +299,10 @@ impl<'a> Reader<'a> {
             before.passed().await;
             wire.sessions.initialized(raw.text.clone());
             wire.tell(raw).await;
-            drop(opens);
             if wire.sessions.opening().is_some() {
-                wire.listen(wire.sessions.current());
+                opened(wire.listen(wire.sessions.current())).await;
             }
+            drop(opens);
         });
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::body::Body;
 use super::client::Outbound;
@@ -22,6 +23,9 @@ use super::wire::{Verdict, Wire};
 /// What is sent where the client never said that it was ready.
 const INITIALIZED: Bytes =
     Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+
+/// How long the server's own stream is waited for before requests go on.
+const OPENING: Duration = Duration::from_millis(500);
 
 impl Wire {
     /// Opens a session in the place of `lost`, unless somebody did so already. In a task of its
@@ -55,7 +59,7 @@ impl Wire {
                 format!(r#"{{"jsonrpc":"2.0","method":"notifications/{list}/list_changed"}}"#);
             self.output.send(told.into()).await;
         }
-        self.listen(new);
+        opened(self.listen(new)).await;
         Ok(())
     }
 
@@ -177,7 +181,7 @@ impl Wire {
         session.stamp(&mut headers);
         let out =
             Outbound { method: Method::DELETE, headers, body: Bytes::new(), repeatable: true };
-        match tokio::time::timeout(limit, self.client.exchange(&out)).await {
+        match timeout(limit, self.client.exchange(&out)).await {
             Ok(Ok(response)) => {
                 tracing::debug!(status = %response.status(), "the session is ended");
             }
@@ -186,14 +190,22 @@ impl Wire {
         }
     }
 
-    /// Listens to the server's own stream, where it has one, in the place of an older one.
-    pub(super) fn listen(self: &Arc<Self>, session: Arc<Session>) {
-        if self.sessions.no_stream.load(Ordering::Relaxed) {
-            return;
+    /// Listens to the server's own stream, where it has one, in the place of an older one. What
+    /// is returned is closed when the server has said whether there is one.
+    pub(super) fn listen(self: &Arc<Self>, session: Arc<Session>) -> oneshot::Receiver<()> {
+        let (answered, answer) = oneshot::channel();
+        if !self.sessions.no_stream.load(Ordering::Relaxed) {
+            let listener = self.spawn(Arc::clone(self).hear(session, answered));
+            self.listen_by(listener);
         }
-        let listener = self.spawn(Arc::clone(self).hear(session));
-        self.listen_by(listener);
+        answer
     }
+}
+
+/// Waits until the server's own stream is open: what a server says there before that is lost
+/// with many of them. Some open it only when there is something to say.
+pub(super) async fn opened(answer: oneshot::Receiver<()>) {
+    drop(timeout(OPENING, answer).await);
 }
 
 /// The notification that request `id` is given up.

@@ -1,6 +1,6 @@
 //! The older era's sessions: opened, carried, lost and opened again, and ended.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
@@ -97,9 +97,49 @@ async fn what_is_asked_early_waits_for_the_session() {
         .await;
     assert_eq!(client.next().await["id"], 0);
     assert_eq!(client.next().await["result"]["session"], "session-0");
-    let methods: Vec<String> =
-        server.seen().iter().filter(|seen| seen.http == "POST").map(Seen::method).collect();
-    assert_eq!(methods, ["initialize", "notifications/initialized", "tools/list"]);
+    let methods: Vec<String> = server.seen().iter().map(Seen::method).collect();
+    assert_eq!(methods, ["initialize", "notifications/initialized", "GET", "tools/list"]);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_before_the_servers_own_stream_is_open() {
+    for _ in 0..20 {
+        let state = Stateful::new((404, ""), vec![json!({})]);
+        let (stream, held) = mpsc::unbounded_channel();
+        let held = Mutex::new(Some(held));
+        let is_open = Arc::new(AtomicBool::new(false));
+        let server = Server::start(move |seen| match seen.method().as_str() {
+            "GET" => {
+                is_open.store(true, Ordering::Relaxed);
+                Reply::Live(held.lock().unwrap().take().unwrap())
+            }
+            // As many servers do: what nobody listens to yet is not said again.
+            "tools/call" if is_open.load(Ordering::Relaxed) => {
+                stream.send(event(&json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}))).unwrap();
+                state.answer(seen)
+            }
+            _ => state.answer(seen),
+        })
+        .await;
+        let mut client = Client::of(&server);
+        client.open().await;
+        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call"})).await;
+        let heard = [client.next().await, client.next().await];
+        assert!(heard.iter().any(|message| message["method"] == "ping"), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_never_answered_holds_up_nothing_for_long() {
+    let state = Stateful::new((404, ""), vec![json!({})]);
+    let server = Server::start(move |seen| match seen.method().as_str() {
+        "GET" => Reply::Silence,
+        _ => state.answer(seen),
+    })
+    .await;
+    let mut client = Client::of(&server);
+    client.open().await;
+    assert_eq!(client.ask(1, "tools/list", json!({})).await["result"]["session"], "session-0");
 }
 
 #[tokio::test]
