@@ -3,7 +3,6 @@
 //! is not offered.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as MapEntry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +29,18 @@ pub(super) struct Catalogue {
 struct Entry {
     handle: ServerHandle,
     lists: Lists,
-    /// Whether it was asked, or is not waited for any more.
-    is_known: bool,
+    knowledge: Knowledge,
+}
+
+/// How its lists came to be what they are.
+#[derive(PartialEq, Eq)]
+enum Knowledge {
+    /// It is going to be asked.
+    NotYet,
+    /// It was not asked in time: who wants all lists waits for it no more.
+    NotInTime,
+    /// It was asked, whatever it answered.
+    Asked,
 }
 
 impl Default for Catalogue {
@@ -72,22 +81,35 @@ impl Catalogue {
         let mut changes = self.changes.subscribe();
         let all_known = changes.wait_for(|_| !self.lock().values().any(Entry::is_awaited));
         if tokio::time::timeout(PATIENCE, all_known).await.is_err() {
-            // Those are not waited for again until they are asked again.
-            self.lock().values_mut().for_each(|entry| entry.is_known = true);
+            self.lock().values_mut().filter(|entry| entry.is_awaited()).for_each(Entry::pass_over);
         }
         self.now()
     }
 
-    /// Takes a server in; false where it was in already.
-    pub(super) fn enter(&self, handle: &ServerHandle) -> bool {
-        let entry = Entry { handle: handle.clone(), lists: Lists::default(), is_known: false };
-        match self.lock().entry(handle.id()) {
-            MapEntry::Occupied(_) => false,
-            MapEntry::Vacant(vacant) => {
-                vacant.insert(entry);
-                true
-            }
+    /// All that is known once the servers with such names were asked, however long they take to
+    /// start, within what a call may take.
+    pub(super) async fn complete_for(&self, is_meant: impl Fn(&str) -> bool) -> Arc<Joined> {
+        let mut changes = self.changes.subscribe();
+        let patience = self
+            .lock()
+            .values()
+            .filter(|entry| entry.is_unasked(&is_meant))
+            .map(Entry::patience)
+            .max();
+        if let Some(patience) = patience {
+            let known = changes
+                .wait_for(|_| !self.lock().values().any(|entry| entry.is_unasked(&is_meant)));
+            // What is known by then is the answer.
+            drop(tokio::time::timeout(patience, known).await);
         }
+        self.now()
+    }
+
+    /// Takes a server in; false where its lists are known already.
+    pub(super) fn enter(&self, handle: &ServerHandle) -> bool {
+        let knowledge = Knowledge::NotYet;
+        let new = || Entry { handle: handle.clone(), lists: Lists::default(), knowledge };
+        self.lock().entry(handle.id()).or_insert_with(new).knowledge != Knowledge::Asked
     }
 
     /// Keeps only these servers.
@@ -101,17 +123,15 @@ impl Catalogue {
         }
     }
 
-    /// A server was asked, whatever came of it.
-    pub(super) fn settled(&self, handle: &ServerHandle) {
-        if let Some(entry) = self.lock().get_mut(&handle.id()) {
-            entry.is_known = true;
+    /// Joins what is known anew, now that `asked` was asked, and tells which lists are not what
+    /// they were.
+    pub(super) fn rejoin(&self, asked: Option<ServerId>) -> Vec<ListKind> {
+        // Held until the result is stored: an older one must not replace a newer one, and who
+        // sees that a server was asked finds its lists joined.
+        let mut entries = self.lock();
+        if let Some(entry) = asked.and_then(|id| entries.get_mut(&id)) {
+            entry.knowledge = Knowledge::Asked;
         }
-    }
-
-    /// Joins what is known anew, and tells which lists are not what they were.
-    pub(super) fn rejoin(&self) -> Vec<ListKind> {
-        // Held until the result is stored: an older one must not replace a newer one.
-        let entries = self.lock();
         let mut parts: Vec<Part> = entries.values().filter_map(Entry::part).collect();
         parts.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         let next = Arc::new(Joined::build(&parts));
@@ -124,12 +144,9 @@ impl Catalogue {
         next.differs(&before)
     }
 
-    /// Whether a server of this name may have tools that are not known yet.
-    pub(super) fn may_know(&self, is_meant: impl Fn(&str) -> bool) -> bool {
-        let entries = self.lock();
-        entries
-            .values()
-            .any(|entry| entry.is_awaited() && is_meant(entry.handle.spec().name.as_str()))
+    /// Whether the server is in.
+    pub(super) fn has(&self, id: ServerId) -> bool {
+        self.lock().contains_key(&id)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerId, Entry>> {
@@ -144,7 +161,21 @@ impl Entry {
     }
 
     fn is_awaited(&self) -> bool {
-        !self.is_known && self.is_offered()
+        self.knowledge == Knowledge::NotYet && self.is_offered()
+    }
+
+    fn is_unasked(&self, is_meant: impl Fn(&str) -> bool) -> bool {
+        self.knowledge != Knowledge::Asked
+            && self.is_offered()
+            && is_meant(self.handle.spec().name.as_str())
+    }
+
+    fn patience(&self) -> Duration {
+        self.handle.spec().call_timeout()
+    }
+
+    fn pass_over(&mut self) {
+        self.knowledge = Knowledge::NotInTime;
     }
 
     fn part(&self) -> Option<Part> {

@@ -156,9 +156,11 @@ impl Gateway {
         watcher
     }
 
-    /// Makes the joined lists be kept from now on, where they are not yet.
+    /// Makes the joined lists be kept from now on, where they are not yet, and of every server
+    /// that is registered by now.
     fn want_catalogue(&self) {
-        if self.0.catalogue.want() {
+        let is_new = |handle: &ServerHandle| !self.0.catalogue.has(handle.id());
+        if self.0.catalogue.want() || self.0.supervisor.list().iter().any(is_new) {
             self.reconcile();
         }
     }
@@ -189,13 +191,14 @@ impl Gateway {
                 self.watch(&handle).refresh_all();
             }
         }
-        self.rejoin();
+        self.rejoin(None);
     }
 
-    /// Joins the lists anew and tells those at the door of all servers what changed.
-    fn rejoin(&self) {
+    /// Joins the lists anew, now that `asked` was asked for its own, and tells those at the door
+    /// of all servers what changed.
+    fn rejoin(&self, asked: Option<ServerId>) {
         let mut told: Vec<&str> = Vec::new();
-        for kind in self.0.catalogue.rejoin() {
+        for kind in self.0.catalogue.rejoin(asked) {
             if told.contains(&kind.changed()) {
                 continue;
             }

@@ -52,12 +52,10 @@ async fn list(gateway: &Gateway, asker: &Asker, kind: ListKind) -> Answer {
 
 async fn call_tool(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer {
     let name = name_in(params)?;
-    gateway.want_catalogue();
     let mut joined = gateway.catalogue().now();
-    if joined.tool(&name).is_none()
-        && gateway.catalogue().may_know(|server| leads_to(&name, server))
-    {
-        joined = gateway.catalogue().complete().await;
+    if joined.tool(&name).is_none() {
+        gateway.want_catalogue();
+        joined = gateway.catalogue().complete_for(|server| leads_to(&name, server)).await;
     }
     let Some(route) = joined.tool(&name) else {
         return Err(Fault::bad_params(format!("Unknown tool: {name}")));

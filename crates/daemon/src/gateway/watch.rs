@@ -271,18 +271,18 @@ impl Watcher {
             let bits = self.dirty.swap(0, Ordering::Relaxed);
             if bits & ALL_LISTS == 0 {
                 self.handle.settled(START).await;
-                gateway.rejoin();
+                gateway.rejoin(None);
                 continue;
             }
-            if self.handle.ready(START).await.is_ok() {
+            let is_there = self.handle.ready(START).await.is_ok();
+            if is_there {
                 for kind in ListKind::ALL.into_iter().filter(|kind| bits & kind.bit() != 0) {
                     if let Some(items) = self.fetch(kind).await {
                         catalogue.put(&self.handle, kind, items);
                     }
                 }
             }
-            catalogue.settled(&self.handle);
-            gateway.rejoin();
+            gateway.rejoin(is_there.then(|| self.handle.id()));
         }
     }
 
