@@ -96,8 +96,10 @@ pub(crate) async fn write_messages<W>(
     let mut batch = Vec::with_capacity(BATCH);
     while closing.run_until_cancelled(inbox.recv_many(&mut batch, BATCH)).await.unwrap_or(0) > 0 {
         // Callers that are ready to send do so first: one write for all of them wakes the
-        // peer once.
-        tokio::task::yield_now().await;
+        // peer once. A caller who is alone has nobody to wait for.
+        if pending.len() > batch.len() {
+            tokio::task::yield_now().await;
+        }
         // Not a tuple of both questions: the second takes a message also where the first says no.
         while batch.len() < BATCH
             && let Ok(message) = inbox.try_recv()
