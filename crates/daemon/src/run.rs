@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt as _;
 use cofer_chat::Environment;
 use cofer_mcp::http::Identity;
 use cofer_runtime::podman::Podman;
@@ -28,6 +27,7 @@ use crate::data_dir::DataDir;
 use crate::failure::DaemonError;
 use crate::gateway::Gateway;
 use crate::guard::Guard;
+use crate::listen;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::recorder::{CallCounter, StoreRecorder};
@@ -79,7 +79,7 @@ pub async fn run(
     let data_dir = DataDir::open(&config.data_dir)?;
     let telemetry = Telemetry::init(&data_dir.logs())?;
     clear_leftovers(&data_dir)?;
-    let listener = listen(config.listen).await?;
+    let listener = bind(config.listen).await?;
     let address = local_address(&listener)?;
     let store = cofer_store::open(config.database_url.as_deref(), data_dir.path()).await?;
 
@@ -100,19 +100,10 @@ pub async fn run(
 
     let guard = Arc::new(Guard::new(address, data_dir.token().clone()));
     let routes = api::protect(api::routes(app.clone()), guard);
-    let listener = listener.tap_io(|connection| {
-        // Small answers go out at once; a connection that cannot be told so still works.
-        connection.set_nodelay(true).ok();
-    });
-    // Made ready once: a plain router is copied whole for each connection.
-    let serving = axum::serve(listener, routes.into_make_service())
-        .with_graceful_shutdown(closing.clone().cancelled_owned());
-    let serving = async { serving.await };
+    let serving = listen::serve(listener, routes, closing.clone());
     tokio::pin!(serving, shutdown);
     tokio::select! {
-        ended = &mut serving => {
-            ended.map_err(|source| DaemonError::System { attempt: "serve HTTP", source })?;
-        }
+        () = &mut serving => {}
         () = &mut shutdown => tracing::info!(target: "MCP", "the daemon stops all servers"),
     }
     closing.cancel();
@@ -174,7 +165,7 @@ async fn clear_containers(containers: Arc<ContainerLauncher>) {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, DaemonError> {
+async fn bind(address: SocketAddr) -> Result<TcpListener, DaemonError> {
     TcpListener::bind(address).await.map_err(|source| DaemonError::Listen { address, source })
 }
 
