@@ -16,8 +16,10 @@ use crate::server::ServerLog;
 const CALLS: usize = 200;
 /// How many bytes they may hold together.
 const BYTES: usize = 64 << 20;
-/// What is kept of one request and of one answer.
-const ONE: usize = 1 << 20;
+/// Up to this size a request or an answer is kept whole.
+const WHOLE: usize = 512 << 10;
+/// What is kept of a larger one: keeping more would take its memory from the next call's.
+const BEGINNING: usize = 64 << 10;
 /// Up to this size a copy is cheaper than what a slice would keep alive with it.
 const COPIED: usize = 16 << 10;
 /// What a slice may keep alive besides itself.
@@ -65,9 +67,9 @@ impl Part {
         let whole = bytes.len();
         let head = match whole {
             0..=COPIED => Bytes::copy_from_slice(bytes),
-            _ if whole <= ONE => bytes.clone(),
+            _ if whole <= WHOLE => bytes.clone(),
             // A slice would keep all of it.
-            _ => Bytes::copy_from_slice(&bytes[..ONE]),
+            _ => Bytes::copy_from_slice(&bytes[..BEGINNING]),
         };
         Self { head, whole }
     }
@@ -326,13 +328,13 @@ mod tests {
     fn what_is_too_large_is_cut_and_its_size_said() {
         let (_dir, log) = log();
         let recorder = FlightRecorder::default();
-        let large = Bytes::from(vec![b'x'; ONE + 1]);
+        let large = Bytes::from(vec![b'x'; WHOLE + 1]);
         let id = keep(&recorder, &log, &large, large.clone());
         let flight = recorder.get(id).unwrap();
-        assert_eq!(flight.params(), Err(Cut { bytes: ONE + 1 }));
+        assert_eq!(flight.params(), Err(Cut { bytes: WHOLE + 1 }));
         let view = flight.view();
         assert!(view.request.truncated && !view.replayable);
-        assert!(view.request.text.len() < ONE + 200 && view.request.bytes > ONE as u64);
+        assert!(view.request.text.len() < BEGINNING + 200 && view.request.bytes > WHOLE as u64);
     }
 
     #[test]
@@ -346,7 +348,7 @@ mod tests {
         }
         assert!(recorder.get(first).is_none());
         assert_eq!(recorder.ids().len(), CALLS);
-        let large = Bytes::from(vec![b'x'; ONE]);
+        let large = Bytes::from(vec![b'x'; WHOLE]);
         for _ in 0..CALLS {
             keep(&recorder, &log, &large, large.clone());
         }
