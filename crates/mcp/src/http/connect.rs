@@ -57,10 +57,20 @@ pub(super) async fn connect(
     tls: &Tls,
     tasks: &TaskTracker,
 ) -> Result<Sender, TransportError> {
-    if !origin.https {
-        let stream = tcp(&origin.host, origin.port, origin).await?;
-        return http1_over(stream, origin, tasks).await;
+    if origin.https {
+        // On the heap: a plain connection need not carry the room for this.
+        return Box::pin(connect_securely(origin, proxies, tls, tasks)).await;
     }
+    let stream = tcp(&origin.host, origin.port, origin).await?;
+    http1_over(stream, origin, tasks).await
+}
+
+async fn connect_securely(
+    origin: &Origin,
+    proxies: &ProxySettings,
+    tls: &Tls,
+    tasks: &TaskTracker,
+) -> Result<Sender, TransportError> {
     let stream: Box<dyn Stream> = match proxies.on_the_way_to(&origin.host, origin.port) {
         None => Box::new(tcp(&origin.host, origin.port, origin).await?),
         Some(proxy) => tunnel(proxy, origin, tls).await?,
