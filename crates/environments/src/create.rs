@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use time::OffsetDateTime;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::{self, Filling};
@@ -63,6 +64,7 @@ impl Environments {
         cancelled: &CancellationToken,
     ) -> Result<Created, Failure> {
         let repository = self.repository(&wish.source).await?;
+        let looking = look(&repository);
         let id = match &wish.id {
             Some(id) => id::given(id)?,
             None => id::of_title(&wish.title),
@@ -96,7 +98,6 @@ impl Environments {
         let state = begin(&repository, &layout, &id, &wish, &commit, mode, config, &settings);
         let environment = Environment::new(repository, state);
         let mut made = Made::default();
-        let looking = environment.repository.uncommitted(MOST_NAMED + 1);
         let making = Box::pin(self.make(environment.clone(), &commit, &settings, &mut made));
         let (made_it, uncommitted) = tokio::select! {
             both = beside(making, looking) => both,
@@ -108,7 +109,7 @@ impl Environments {
                 if let Some(previous) = made.previous {
                     warnings.extend(kept_aside(&environment, &previous, &commit));
                 }
-                let uncommitted = uncommitted.and_then(Result::ok).unwrap_or_else(|| {
+                let uncommitted = uncommitted.flatten().unwrap_or_else(|| {
                     warnings.push(UNKNOWN_CHANGES.to_owned());
                     Vec::new()
                 });
@@ -322,6 +323,16 @@ impl Environments {
         }
         self.sweep(environment.layout.clone());
     }
+}
+
+/// Begins at once to look at what is not committed, which takes the longest in a large source.
+fn look(repository: &Repository) -> impl Future<Output = Option<Vec<String>>> + use<> {
+    let repository = repository.clone();
+    let looking = async move { repository.uncommitted(MOST_NAMED + 1).await.ok() };
+    // Dropped, it ends.
+    let mut task = JoinSet::new();
+    task.spawn(looking);
+    async move { task.join_next().await?.ok().flatten() }
 }
 
 #[expect(

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
 use cofer_runtime::{coprocess, tool};
+use rustix::process::{Pid, setpriority_process};
 use tokio::io::AsyncReadExt as _;
 
 /// More than any answer of git that is wanted here.
@@ -33,15 +34,22 @@ pub(crate) enum GitError {
     Missing,
     #[error("could not run git")]
     Spawn(#[source] io::Error),
-    #[error("git {action} failed{}: {words}", code(*.status))]
+    #[error("git {action} failed{}{}", code(*.status), said(.words))]
     Failed { action: String, status: Option<i32>, words: String },
     #[error("git {action} answered more than {LONGEST_ANSWER} bytes")]
     TooLong { action: String },
 }
 
+fn said(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(": {words}") }
+}
+
 fn code(status: Option<i32>) -> String {
     status.map_or_else(|| " by a signal".to_owned(), |code| format!(" with code {code}"))
 }
+
+/// Behind everybody else's.
+const LAST: i32 = 19;
 
 impl GitError {
     fn spawn(error: io::Error) -> Self {
@@ -62,24 +70,29 @@ pub(crate) struct Git {
     args: Vec<OsString>,
     variables: Vec<(OsString, OsString)>,
     directory: Option<OsString>,
+    gives_way: bool,
 }
 
 impl Git {
     /// In a person's own repository, as that person set it up, found from `folder`.
     pub(crate) fn of_person(folder: &Path) -> Self {
-        let mut git = Self { args: Vec::new(), variables: Vec::new(), directory: None };
+        let mut git = Self::anywhere();
         git.args.extend([OsString::from("-C"), folder.into()]);
         git.safe()
     }
 
     /// In the git directory `git_dir`, with that directory's settings alone.
     pub(crate) fn alone(git_dir: &Path) -> Self {
-        Self { args: Vec::new(), variables: Vec::new(), directory: None }
+        Self::anywhere()
             .safe()
             .variable("GIT_DIR", git_dir)
             .variable("GIT_CONFIG_NOSYSTEM", "1")
             .variable("GIT_CONFIG_GLOBAL", "/dev/null")
             .variable("GIT_ATTR_NOSYSTEM", "1")
+    }
+
+    fn anywhere() -> Self {
+        Self { args: Vec::new(), variables: Vec::new(), directory: None, gives_way: false }
     }
 
     fn safe(mut self) -> Self {
@@ -107,6 +120,12 @@ impl Git {
     /// Where it runs.
     pub(crate) fn at(mut self, folder: &Path) -> Self {
         self.directory = Some(folder.into());
+        self
+    }
+
+    /// Lets everything else on the machine go first.
+    pub(crate) fn giving_way(mut self) -> Self {
+        self.gives_way = true;
         self
     }
 
@@ -149,6 +168,9 @@ impl Git {
             command.current_dir(directory);
         }
         let mut child = command.spawn().map_err(GitError::spawn)?;
+        if self.gives_way {
+            give_way(&child);
+        }
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         // Where nobody reads the rest, git ends by itself.
         let reading = tokio::try_join!(some_of(stdout, most + 1), some_of(stderr, LONGEST_ANSWER));
@@ -193,6 +215,14 @@ impl Git {
         }
         let child = command.spawn().map_err(GitError::spawn)?;
         Ok(Coprocess { child, action })
+    }
+}
+
+/// A process that cannot be told so still does its work.
+fn give_way(child: &tokio::process::Child) {
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    if let Some(pid) = pid {
+        setpriority_process(Some(pid), LAST).unwrap_or_default();
     }
 }
 

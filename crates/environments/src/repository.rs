@@ -161,8 +161,9 @@ impl Repository {
 
     /// What is not committed, a line each as `git status --porcelain` writes it; at most `most`.
     pub(crate) async fn uncommitted(&self, most: usize) -> Result<Vec<String>, GitError> {
-        let said = self.git().call(["status", "--porcelain", "-z", "--ignore-submodules=dirty"]);
-        let said = said.bytes().await?;
+        let asked = ["status", "--porcelain", "-z", "--ignore-submodules=dirty"];
+        // It looks at every file of the source, beside what somebody waits for.
+        let said = self.git().giving_way().call(asked).bytes().await?;
         let entries = said.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         Ok(entries.take(most).map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
