@@ -39,7 +39,9 @@ pub use process::{
     alive, command_line, is_session_leader, kill, mentions, parent, pids_in, processes_with,
     signal, wait_gone,
 };
-pub use programs::{Ended, cofer, exemplary, follow, run, tests_folder, wayward, wayward_path};
+pub use programs::{
+    Ended, cofer, command, exemplary, follow, run, tests_folder, wayward, wayward_path,
+};
 pub use registry::Registry;
 pub use upstream::{Asked, Upstream};
 pub use wait::{DEADLINE, eventually, within};

@@ -108,7 +108,7 @@ const KEPT: [&str; 6] = [
 
 /// A command that knows nothing of this test's environment but where programs are found.
 #[expect(clippy::disallowed_methods, reason = "the harness starts what it tests")]
-pub(crate) fn command(program: &Path) -> Command {
+pub fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().kill_on_drop(true);
     for kept in KEPT {

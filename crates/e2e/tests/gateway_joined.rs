@@ -138,6 +138,34 @@ async fn lists_follow_what_is_registered_and_what_servers_say() {
 }
 
 #[tokio::test]
+async fn a_name_can_be_called_from_the_moment_its_server_is_registered() {
+    // covers: GTW-1
+    let daemon = Daemon::start().await;
+    let mut client = GatewayClient::open(&daemon, "/mcp", json!({})).await;
+    assert!(client.names("tools", "name").await.is_empty());
+    for number in 0..20 {
+        let name = format!("w{number}");
+        daemon.post("/mcp/servers", &wayward(&name, &[])).await.expect(201);
+        assert_eq!(client.call(&format!("{name}__echo"), json!({"a": 1})).await, r#"{"a":1}"#);
+    }
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_server_that_lists_do_not_wait_for_any_more() {
+    // covers: GTW-1
+    let daemon = Daemon::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("open");
+    let slow = wayward("slow", &["--wait-for-file", gate.to_str().unwrap()]);
+    daemon.post("/mcp/servers", &slow).await.expect(201);
+    let mut client = GatewayClient::open(&daemon, "/mcp", json!({})).await;
+    assert!(client.names("tools", "name").await.is_empty(), "after a while");
+    let call = client.call("slow__echo", json!({"a": 1}));
+    let (text, ()) = tokio::join!(call, async { std::fs::write(&gate, "").unwrap() });
+    assert_eq!(text, r#"{"a":1}"#);
+}
+
+#[tokio::test]
 async fn while_a_server_restarts_its_last_list_is_offered_and_calls_wait() {
     // covers: GTW-1
     let daemon = Daemon::start().await;
