@@ -13,6 +13,7 @@ use crate::gateway::Gateway;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
+use crate::traces::Traces;
 use crate::validate::Surroundings;
 
 /// A cheap clone.
@@ -26,6 +27,7 @@ pub(crate) struct Parts {
     pub(crate) chat: Arc<Chat>,
     pub(crate) containers: Arc<ContainerLauncher>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) traces: Traces,
     pub(crate) surroundings: Surroundings,
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) max_message: usize,

@@ -26,6 +26,7 @@ mod registry;
 mod run;
 mod telemetry;
 mod token;
+mod traces;
 mod validate;
 mod validate_container;
 mod validate_remote;

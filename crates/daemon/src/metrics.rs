@@ -1,4 +1,5 @@
-//! What Prometheus is told: calls, how long they took, restarts, and servers by status.
+//! What Prometheus is told: calls, how long they took, restarts, servers by status, and what
+//! became of spans.
 
 use std::fmt;
 use std::time::Duration;
@@ -57,6 +58,11 @@ struct OfStatus {
     status: Word,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfResult {
+    result: Word,
+}
+
 /// A label's value that is one of a few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Word(&'static str);
@@ -75,6 +81,7 @@ pub(crate) struct Metrics {
     durations: Family<OfServer, Histogram, fn() -> Histogram>,
     restarts: Family<OfServer, Gauge>,
     servers: Family<OfStatus, Gauge>,
+    spans: Family<OfResult, Counter>,
 }
 
 /// One server's part, looked up once: counting a call then touches no map.
@@ -82,6 +89,17 @@ pub(crate) struct Metrics {
 pub(crate) struct ServerMetrics {
     calls: [Counter; OUTCOMES.len()],
     duration: Histogram,
+}
+
+/// What became of the spans that a collector was to have.
+#[derive(Debug, Clone)]
+pub(crate) struct SpanMetrics {
+    /// It has them.
+    pub(crate) exported: Counter,
+    /// Too many were waiting already.
+    pub(crate) dropped: Counter,
+    /// It could not be reached, or did not want them.
+    pub(crate) failed: Counter,
 }
 
 impl Default for Metrics {
@@ -92,6 +110,7 @@ impl Default for Metrics {
             durations: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             restarts: Family::default(),
             servers: Family::default(),
+            spans: Family::default(),
         };
         metrics.registered()
     }
@@ -116,6 +135,11 @@ impl Metrics {
             self.restarts.clone(),
         );
         registry.register("cofer_servers", "Servers, by status", self.servers.clone());
+        registry.register(
+            "cofer_spans",
+            "Spans for the collector of traces, by what became of them",
+            self.spans.clone(),
+        );
         self
     }
 
@@ -126,6 +150,12 @@ impl Metrics {
             calls: OUTCOMES.map(|outcome| self.calls.get_or_create_owned(&of_call(name, outcome))),
             duration: self.durations.get_or_create_owned(&of_server),
         }
+    }
+
+    /// The counters of spans; there from the first call on.
+    pub(crate) fn spans(&self) -> SpanMetrics {
+        let of = |result| self.spans.get_or_create_owned(&OfResult { result: Word(result) });
+        SpanMetrics { exported: of("exported"), dropped: of("dropped"), failed: of("failed") }
     }
 
     /// Forgets the server `name`. What its `ServerMetrics` still counts is told to nobody.

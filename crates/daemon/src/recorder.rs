@@ -1,4 +1,5 @@
-//! Keeps in the store what the supervisor says must outlive the daemon, and counts calls.
+//! Keeps in the store what the supervisor says must outlive the daemon, counts calls, and hands
+//! them on to be traced.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,10 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofer_model::{ActivityEntry, Failure, ServerId, ServerName, Status};
 use cofer_store::{Store, StoreError};
-use cofer_supervisor::{CallObserver, Recorder};
+use cofer_supervisor::{CallObserver, CallTrace, Recorder};
 use time::OffsetDateTime;
 
 use crate::metrics::{Metrics, ServerMetrics};
+use crate::traces::SpanQueue;
 
 /// The supervisor's memory.
 pub(crate) struct StoreRecorder {
@@ -50,21 +52,31 @@ impl Recorder for StoreRecorder {
     }
 }
 
-/// Counts calls by server.
+/// Counts calls by server, and hands them on where somebody traces them.
 pub(crate) struct CallCounter {
     metrics: Arc<Metrics>,
     servers: RwLock<HashMap<String, ServerMetrics>>,
+    spans: Option<SpanQueue>,
 }
 
 impl CallCounter {
-    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { metrics, servers: RwLock::default() }
+    pub(crate) fn new(metrics: Arc<Metrics>, spans: Option<SpanQueue>) -> Self {
+        Self { metrics, servers: RwLock::default(), spans }
     }
 
     /// Forgets a server that is removed or renamed.
     pub(crate) fn forget(&self, name: &ServerName) {
         self.servers.write().unwrap_or_else(PoisonError::into_inner).remove(name.as_str());
         self.metrics.remove(name);
+    }
+
+    fn count(&self, entry: &ActivityEntry) {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(server) = servers.get(&entry.server) {
+            return count(server, entry);
+        }
+        drop(servers);
+        self.add(entry);
     }
 
     fn add(&self, entry: &ActivityEntry) {
@@ -81,13 +93,15 @@ impl CallCounter {
 }
 
 impl CallObserver for CallCounter {
-    fn finished(&self, entry: &ActivityEntry) {
-        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(server) = servers.get(&entry.server) {
-            return count(server, entry);
+    fn wants_traces(&self) -> bool {
+        self.spans.is_some()
+    }
+
+    fn finished(&self, entry: &Arc<ActivityEntry>, trace: Option<Box<CallTrace>>) {
+        self.count(entry);
+        if let (Some(spans), Some(trace)) = (&self.spans, trace) {
+            spans.push(entry, trace);
         }
-        drop(servers);
-        self.add(entry);
     }
 }
 

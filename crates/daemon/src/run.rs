@@ -33,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::recorder::{CallCounter, StoreRecorder};
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
+use crate::traces::Traces;
 use crate::validate::Surroundings;
 
 /// How long open requests may take to end once all servers have.
@@ -119,6 +120,7 @@ pub async fn run(
         () = stopped => tracing::warn!("some requests were cut off"),
     }
     app.chat.shut_down().await;
+    app.traces.close().await;
     background.close();
     background.wait().await;
     config.machine.close().await;
@@ -194,7 +196,8 @@ fn assemble(
         DaemonError::System { attempt: "make the directory for the servers' logs", source }
     })?;
     let metrics = Arc::new(Metrics::default());
-    let counter = Arc::new(CallCounter::new(Arc::clone(&metrics)));
+    let traces = Traces::start(&metrics, |variable| std::env::var(variable).ok());
+    let counter = Arc::new(CallCounter::new(Arc::clone(&metrics), traces.queue()));
     let processes = ProcessLauncher::new(config.shim.clone(), data_dir.owner_id().to_string());
     let remotes = RemoteLauncher::new(config.max_message_bytes, config.identity.clone());
     let supervisor = Supervisor::new(
@@ -218,6 +221,7 @@ fn assemble(
         store,
         containers,
         metrics,
+        traces,
         surroundings: Surroundings::of_this_process(),
         machine: Arc::clone(&config.machine),
         max_message: config.max_message_bytes,

@@ -6,6 +6,7 @@
 
 mod builder;
 mod client;
+mod collector;
 mod containers;
 mod daemon;
 mod door;
@@ -23,6 +24,7 @@ mod wait;
 
 pub use builder::{DaemonBuilder, Refusal};
 pub use client::{McpClient, double};
+pub use collector::{AnyValue, Collector, Export, Instead, KeyValue, Span, Status};
 pub use containers::{
     Runtime, container_of, containers_folder, containers_of, image, inspect, podman, try_podman,
     volumes_of, wait_no_container, with,

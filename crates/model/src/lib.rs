@@ -22,6 +22,7 @@ mod spec_check_remote;
 mod spec_parse;
 mod state;
 mod tool_filter;
+mod trace;
 mod view;
 
 pub use environment::{
@@ -48,6 +49,7 @@ pub use spec::{
 };
 pub use spec_parse::{parse_patch, parse_registration};
 pub use state::{Exit, Failure, FailureKind, Health, PeerInfo, ProcessStatus, Status, Usage};
+pub use trace::TraceParent;
 pub use view::{
     ActivityEntry, ActivityPage, CallSource, LogEntry, LogPage, LogStream, Outcome, RecordedCall,
     RecordedText, ServerList, ServerView, Stages, VolumeList, VolumeView,

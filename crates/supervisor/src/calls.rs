@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::events::EventBus;
 use crate::flight::{FlightRecorder, Landing, Part};
 use crate::server::ServerLog;
+use crate::trace::CallTrace;
 
 /// How many calls are remembered.
 const MEMORY: usize = 1000;
@@ -54,8 +55,12 @@ impl ActivityLog {
 
 /// Hears of every call that ended.
 pub trait CallObserver: Send + Sync + 'static {
+    /// Whether it wants to know what a trace says of calls; what nobody wants is not gathered.
+    fn wants_traces(&self) -> bool {
+        false
+    }
     /// The call, as it stands in the activity.
-    fn finished(&self, entry: &ActivityEntry);
+    fn finished(&self, entry: &Arc<ActivityEntry>, trace: Option<Box<CallTrace>>);
 }
 
 /// Where calls leave their traces.
@@ -82,6 +87,7 @@ pub(crate) struct CallRecord<'a> {
     params: Option<Part>,
     client: Option<Arc<str>>,
     source: CallSource,
+    trace: Option<Box<CallTrace>>,
     /// Where the server's log stood.
     position: u64,
     finished: bool,
@@ -101,12 +107,15 @@ pub(crate) struct Beginning<'a, 'p> {
     pub(crate) source: CallSource,
     /// The call's id, where the caller gave it one.
     pub(crate) call_id: Option<Uuid>,
+    /// What a trace says of it, where one is wanted.
+    pub(crate) trace: Option<Box<CallTrace>>,
 }
 
 impl CallRecorder {
     /// Takes note that a call begins.
     pub(crate) fn begin<'a>(&'a self, beginning: Beginning<'a, '_>) -> CallRecord<'a> {
-        let Beginning { log, id, server, method, params, client, source, call_id } = beginning;
+        let Beginning { log, id, server, method, params, client, source, call_id, trace } =
+            beginning;
         let tool = ToolCall::read(method, params);
         let record = CallRecord {
             recorder: self,
@@ -121,6 +130,7 @@ impl CallRecorder {
             params: params.map(Part::of),
             client,
             source,
+            trace,
             position: log.position(),
             finished: false,
         };
@@ -147,6 +157,9 @@ impl CallRecord<'_> {
             self.log_end(outcome, &called.result);
         } else if outcome == Outcome::Timeout {
             tracing::warn!(target: "MCP", server = %self.server, method = %self.method, "a call timed out; the server was not restarted");
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.end(called);
         }
         let entry = self.tell_end(outcome, error, size, called.timing);
         self.land(entry, called.id, Some(&called.result));
@@ -213,7 +226,7 @@ impl CallRecord<'_> {
     }
 
     fn tell_end(
-        &self,
+        &mut self,
         outcome: Outcome,
         error: Option<String>,
         response_bytes: u64,
@@ -232,7 +245,7 @@ impl CallRecord<'_> {
             };
             self.recorder.events.publish(|_| EventKind::ToolCallFinished(finished));
         }
-        let entry = ActivityEntry {
+        let entry = Arc::new(ActivityEntry {
             call_id: self.call_id,
             server_id: self.id,
             server: self.server.to_string(),
@@ -253,9 +266,8 @@ impl CallRecord<'_> {
             error: error.map(|error| self.log.redact(error)),
             request_bytes: self.params.as_ref().map_or(0, Part::len),
             response_bytes,
-        };
-        self.recorder.observer.finished(&entry);
-        let entry = Arc::new(entry);
+        });
+        self.recorder.observer.finished(&entry, self.trace.take());
         self.recorder.activity.push(Arc::clone(&entry));
         entry
     }

@@ -16,6 +16,7 @@ mod remote_failure;
 mod rotating;
 mod server;
 mod supervisor;
+mod trace;
 
 pub use calls::{ActivityLog, CallObserver};
 pub use container::ContainerLauncher;
@@ -31,3 +32,4 @@ pub use server::{
     Snapshot,
 };
 pub use supervisor::{Supervisor, SupervisorConfig};
+pub use trace::{CallTrace, Origin};

@@ -19,7 +19,8 @@ use crate::output::say;
 /// Run the daemon
 ///
 /// Prints one line on stdout when it is ready, logs on stderr and in DIR/logs, and runs until
-/// SIGTERM or SIGINT, which stop everything it runs.
+/// SIGTERM or SIGINT, which stop everything it runs. Where OTEL_EXPORTER_OTLP_ENDPOINT names an
+/// OpenTelemetry collector, every call is exported to it as a span.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 picks a free one

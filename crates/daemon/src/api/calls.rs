@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use cofer_mcp::{CallError, read_object};
 use cofer_model::{CallSource, ErrorBody, FieldError};
-use cofer_supervisor::{Asking, CallFailure, ServerHandle};
+use cofer_supervisor::{Asking, CallFailure, Origin, ServerHandle};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 use super::error::ApiError;
 use super::extract::{RawBody, malformed};
 use crate::app::App;
+use crate::gateway::trace_parent;
 use crate::json_body::json_around;
 
 /// The longest time limit of one call: a day.
@@ -78,7 +79,8 @@ pub(crate) async fn call(
     drop(body);
     let timeout = check_timeout(call.timeout_ms)?;
     let source = source_of(&headers);
-    let asking = Asking { timeout, source, ..Asking::new(&call.method, call.params) };
+    let origin = Origin { parent: trace_parent(&headers), session: None };
+    let asking = Asking { timeout, source, origin, ..Asking::new(&call.method, call.params) };
     let result = handle.call_by(asking).await;
     result.map(|result| json_answer("result", result)).map_err(|failure| failed(&handle, failure))
 }

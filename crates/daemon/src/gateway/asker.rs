@@ -6,6 +6,8 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use cofer_mcp::{ClientId, member};
+use cofer_model::TraceParent;
+use cofer_supervisor::Origin;
 
 use super::capabilities::Abilities;
 use super::door::Door;
@@ -21,6 +23,8 @@ pub(super) struct Asker {
     pub(super) door: Door,
     pub(super) running: Arc<Running>,
     pub(super) era: AskerEra,
+    /// The span to which the HTTP request belongs.
+    pub(super) parent: Option<TraceParent>,
 }
 
 /// The client's era, and what is known of the client in it.
@@ -41,13 +45,24 @@ pub(super) struct Stateless {
 }
 
 impl Asker {
-    pub(super) fn of_session(session: &Arc<Session>, running: Arc<Running>) -> Self {
+    pub(super) fn of_session(
+        session: &Arc<Session>,
+        running: Arc<Running>,
+        parent: Option<TraceParent>,
+    ) -> Self {
         Self {
             name: Arc::clone(&session.opening.name),
             door: session.opening.door.clone(),
             running,
             era: AskerEra::Session(Arc::clone(session)),
+            parent,
         }
+    }
+
+    /// Who asks, for whoever traces the call.
+    pub(super) fn origin(&self) -> Origin {
+        let session = self.session().map(|session| Arc::clone(&session.opening.id));
+        Origin { parent: self.parent, session }
     }
 
     pub(super) fn session(&self) -> Option<&Arc<Session>> {

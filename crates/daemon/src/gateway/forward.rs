@@ -10,10 +10,8 @@
 //!                                  of the server's becomes a result that wants input (`held`)
 //! ```
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use cofer_mcp::{Caller, Era, MODERN, member};
+use cofer_mcp::{Era, MODERN, member};
 use serde_json::{Value, json};
 
 use super::asker::{Asker, AskerEra, with_meta};
@@ -61,8 +59,7 @@ pub(super) async fn send(
     method: &str,
     params: Option<Bytes>,
 ) -> Answer {
-    let caller = Arc::clone(&asker.running) as Arc<dyn Caller>;
-    upstream.call(method, params, Some(caller), Some(Arc::clone(&asker.name))).await
+    upstream.call(method, params, Some(asker)).await
 }
 
 /// What a request to a server of the newer era says of a client of the older one.

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use bytes::Bytes;
 use cofer_mcp::{Incoming, Message};
+use cofer_model::TraceParent;
 use serde::de::IgnoredAny;
 
 use super::door::Door;
@@ -23,6 +24,7 @@ use crate::json_body::json_around;
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The two doors.
 pub(crate) fn routes() -> Router<App> {
@@ -90,6 +92,16 @@ impl Entrance {
     pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
         header(&self.headers, name)
     }
+
+    /// The span to which the request belongs, where its sender says so.
+    pub(super) fn parent(&self) -> Option<TraceParent> {
+        trace_parent(&self.headers)
+    }
+}
+
+/// The span that an HTTP request belongs to.
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
+    TraceParent::parse(header(headers, &TRACE_PARENT)?)
 }
 
 pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {

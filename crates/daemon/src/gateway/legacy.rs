@@ -18,7 +18,7 @@ use super::http::{
     Accepts, Entrance, LAST_EVENT, Refusal, SESSION, VERSION, accepted, check_id, header, respond,
 };
 use super::open::{WITH_BATCHES, WITH_SESSIONS, initialized, negotiate};
-use super::requests::{request, take_batch};
+use super::requests::{Asked, request, take_batch};
 use super::rpc::{Answer, Fault, UNSUPPORTED_VERSION, text_member};
 use super::running::Running;
 use super::serve::{open_own, pass_on};
@@ -48,7 +48,7 @@ pub(super) async fn post(
                 Message::Request { id, .. } => refusal.to(id),
                 Message::Notification { .. } | Message::Response { .. } => refusal,
             })?;
-            Ok(take(gateway, &session, message, entrance.accepts).await)
+            Ok(take(gateway, &session, message, &entrance).await)
         }
         Incoming::Batch(messages) => {
             let session = find_session(gateway, &entrance.door, &entrance.headers)?;
@@ -57,7 +57,7 @@ pub(super) async fn post(
                     "several messages in one body are for the revision {WITH_BATCHES}"
                 )));
             }
-            take_batch(gateway, &session, messages, entrance.accepts).await
+            take_batch(gateway, &session, messages, &entrance).await
         }
     }
 }
@@ -216,16 +216,17 @@ pub(super) async fn take(
     gateway: &Gateway,
     session: &Arc<Session>,
     message: Message,
-    accepts: Accepts,
+    entrance: &Entrance,
 ) -> Response {
     match message {
         Message::Request { id, method, params } if method == "ping" => {
             session.touch();
             drop(params);
-            respond(&id, Ok(Bytes::from_static(b"{}")), accepts)
+            respond(&id, Ok(Bytes::from_static(b"{}")), entrance.accepts)
         }
         Message::Request { id, method, params } => {
-            request(gateway, session, id, method, params, accepts).await
+            let asked = Asked { id, method, params };
+            request(gateway, session, asked, entrance).await
         }
         Message::Notification { method, params } => {
             notified(session, &method, params.as_ref()).await;

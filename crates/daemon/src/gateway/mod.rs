@@ -64,7 +64,7 @@ use session::Session;
 use sessions::Sessions;
 use watch::Watcher;
 
-pub(crate) use http::{respond_refused, routes};
+pub(crate) use http::{respond_refused, routes, trace_parent};
 
 /// How often is looked for what nobody uses any more.
 const SWEEP: Duration = Duration::from_secs(30);

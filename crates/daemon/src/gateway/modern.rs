@@ -218,6 +218,7 @@ async fn run(
                 door: entrance.door.clone(),
                 running: Arc::clone(&running),
                 era: AskerEra::Stateless(Arc::new(stateless)),
+                parent: entrance.parent(),
             };
             let work = work(gateway, asker, call.method.clone(), request.params);
             call.stage = Stage::Driven(Drive::new(work, running));

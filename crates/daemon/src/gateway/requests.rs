@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::asker::Asker;
 use super::drive::{Drive, Step};
-use super::http::{Accepts, Refusal, accepted, check_id, json_response, respond};
+use super::http::{Entrance, Refusal, accepted, check_id, json_response, respond};
 use super::legacy::take;
 use super::level::Level;
 use super::rpc::{self, Fault};
@@ -33,16 +33,24 @@ struct Job {
     _guard: RunGuard,
 }
 
+/// What a client asks.
+pub(super) struct Asked {
+    pub(super) id: Bytes,
+    pub(super) method: String,
+    pub(super) params: Option<Bytes>,
+}
+
 impl Job {
     fn begin(
         gateway: &Gateway,
         session: &Arc<Session>,
-        id: Bytes,
-        method: String,
-        params: Option<Bytes>,
+        asked: Asked,
+        entrance: &Entrance,
     ) -> Self {
+        let Asked { id, method, params } = asked;
         let guard = session.begin(&id);
-        let asker = Asker::of_session(session, Arc::clone(&guard.running));
+        let running = Arc::clone(&guard.running);
+        let asker = Asker::of_session(session, running, entrance.parent());
         let drive = Drive::new(work(gateway, asker, method, params), Arc::clone(&guard.running));
         Self { id, drive, _guard: guard }
     }
@@ -51,12 +59,11 @@ impl Job {
 pub(super) async fn request(
     gateway: &Gateway,
     session: &Arc<Session>,
-    id: Bytes,
-    method: String,
-    params: Option<Bytes>,
-    accepts: Accepts,
+    asked: Asked,
+    entrance: &Entrance,
 ) -> Response {
-    let mut job = Job::begin(gateway, session, id, method, params);
+    let accepts = entrance.accepts;
+    let mut job = Job::begin(gateway, session, asked, entrance);
     if !accepts.json {
         return stream(gateway, session, vec![job], None);
     }
@@ -168,7 +175,7 @@ pub(super) async fn take_batch(
     gateway: &Gateway,
     session: &Arc<Session>,
     messages: Vec<Message>,
-    accepts: Accepts,
+    entrance: &Entrance,
 ) -> Result<Response, Refusal> {
     if messages.is_empty() {
         return Err(Refusal::bad_request("a batch has at least one message"));
@@ -178,15 +185,15 @@ pub(super) async fn take_batch(
         check_id(&message)?;
         match message {
             Message::Request { id, method, params } => {
-                jobs.push(Job::begin(gateway, session, id, method, params));
+                jobs.push(Job::begin(gateway, session, Asked { id, method, params }, entrance));
             }
-            other => drop(take(gateway, session, other, accepts).await),
+            other => drop(take(gateway, session, other, entrance).await),
         }
     }
     if jobs.is_empty() {
         return Ok(accepted());
     }
-    if accepts.events {
+    if entrance.accepts.events {
         return Ok(stream(gateway, session, jobs, None));
     }
     let answers = join_all(jobs.into_iter().map(|job| alone(session, job))).await;

@@ -33,7 +33,7 @@ const PRIMED_SINCE: &str = "2025-11-25";
 
 /// What a client said of itself when it came.
 pub(super) struct Opening {
-    pub(super) id: Box<str>,
+    pub(super) id: Arc<str>,
     pub(super) client: ClientId,
     /// What it calls itself.
     pub(super) name: Arc<str>,

@@ -18,7 +18,7 @@ const IDLE_WITH_OWN: Duration = Duration::from_secs(30 * 60);
 /// See the module.
 #[derive(Default)]
 pub(super) struct Sessions {
-    by_id: RwLock<HashMap<Box<str>, Arc<Session>>>,
+    by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
 }
 
 impl Sessions {
@@ -32,7 +32,7 @@ impl Sessions {
     }
 
     pub(super) fn add(&self, session: Arc<Session>) {
-        self.write().insert(session.opening.id.clone(), session);
+        self.write().insert(Arc::clone(&session.opening.id), session);
     }
 
     pub(super) fn remove(&self, id: &str) -> Option<Arc<Session>> {
@@ -70,11 +70,11 @@ impl Sessions {
         idle.max_by_key(|(time, _)| *time).map(|(_, session)| session)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.by_id.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Box<str>, Arc<Session>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

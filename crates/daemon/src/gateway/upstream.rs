@@ -10,6 +10,7 @@ use cofer_supervisor::{Asking, Notice, PrivateServer, ServerHandle};
 use futures_util::FutureExt as _;
 use tokio::sync::broadcast;
 
+use super::asker::Asker;
 use super::rpc::{Answer, Fault};
 
 /// How long it takes at most until it is known who a server is that answers.
@@ -98,16 +99,20 @@ impl Upstream {
         Fault::ours(ErrorKind::NotConnected, message, Some("try again"))
     }
 
-    /// Sends a request. Dropping the future cancels it.
+    /// Sends a request for `asker`, or for nobody in particular. Dropping the future cancels it.
     pub(super) async fn call(
         &self,
         method: &str,
         params: Option<Bytes>,
-        caller: Option<Arc<dyn Caller>>,
-        client: Option<Arc<str>>,
+        asker: Option<&Asker>,
     ) -> Answer {
-        let asking =
-            Asking { caller, client, source: CallSource::Gateway, ..Asking::new(method, params) };
+        let asking = Asking {
+            caller: asker.map(|asker| Arc::clone(&asker.running) as Arc<dyn Caller>),
+            client: asker.map(|asker| Arc::clone(&asker.name)),
+            source: CallSource::Gateway,
+            origin: asker.map(Asker::origin).unwrap_or_default(),
+            ..Asking::new(method, params)
+        };
         let called = match &self.own {
             Some(own) => own.call_by(asking).await,
             None => self.handle.call_by(asking).await,

@@ -131,9 +131,7 @@ impl Watcher {
             return Ok(Bytes::from_static(b"{}"));
         }
         let answer = match era {
-            Era::Initialize => {
-                upstream.call("resources/subscribe", uri_params(uri), None, None).await?
-            }
+            Era::Initialize => upstream.call("resources/subscribe", uri_params(uri), None).await?,
             Era::Discover => Bytes::from_static(b"{}"),
         };
         self.lock().watched.entry(uri.to_owned()).or_default().insert(client);
@@ -150,9 +148,7 @@ impl Watcher {
         self.relisten.notify_one();
         let upstream = Upstream::shared(self.handle.clone());
         match upstream.ready().await? {
-            Era::Initialize => {
-                upstream.call("resources/unsubscribe", uri_params(uri), None, None).await
-            }
+            Era::Initialize => upstream.call("resources/unsubscribe", uri_params(uri), None).await,
             Era::Discover => Ok(Bytes::from_static(b"{}")),
         }
     }
@@ -241,7 +237,7 @@ impl Watcher {
             tracing::debug!(code = fault.code(), "a restarted server did not take its log level");
         }
         for uri in uris {
-            let again = upstream.call("resources/subscribe", uri_params(&uri), None, None).await;
+            let again = upstream.call("resources/subscribe", uri_params(&uri), None).await;
             if let Err(fault) = again {
                 tracing::warn!(target: "MCP", server = %upstream.name(), uri, code = fault.code(), "a restarted server does not take a subscription again");
             }
@@ -343,7 +339,7 @@ impl Watcher {
 
 async fn tell_level(upstream: &Upstream, level: Level) -> Answer {
     let params = Bytes::from(json!({"level": level.name()}).to_string());
-    upstream.call("logging/setLevel", Some(params), None, None).await
+    upstream.call("logging/setLevel", Some(params), None).await
 }
 
 fn uri_params(uri: &str) -> Option<Bytes> {

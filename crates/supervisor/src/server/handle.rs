@@ -20,6 +20,7 @@ use super::private::PrivateServer;
 use super::snapshot::Snapshot;
 use crate::calls::{Beginning, CallRecorder};
 use crate::launch::{Facts, Launcher, Running};
+use crate::trace::{CallTrace, Origin};
 
 /// See the module.
 #[derive(Clone)]
@@ -78,13 +79,23 @@ pub struct Asking<'a> {
     pub source: CallSource,
     /// The id under which the call is recorded, where whoever asks wants to know it before.
     pub call_id: Option<Uuid>,
+    /// Where it stands in the caller's own trace.
+    pub origin: Origin,
 }
 
 impl<'a> Asking<'a> {
     /// A request of nobody in particular.
     pub fn new(method: &'a str, params: Option<Bytes>) -> Self {
-        let source = CallSource::default();
-        Self { method, params, timeout: None, caller: None, client: None, source, call_id: None }
+        Self {
+            method,
+            params,
+            timeout: None,
+            caller: None,
+            client: None,
+            source: CallSource::default(),
+            call_id: None,
+            origin: Origin::default(),
+        }
     }
 }
 
@@ -171,18 +182,25 @@ impl ServerHandle {
 
     /// The same for a caller whom the server can reach while it works.
     pub async fn call_by(&self, asking: Asking<'_>) -> Result<Bytes, CallFailure> {
-        self.call_over(&self.bridge()?, asking).await
+        self.call_over(&self.bridge()?, asking, || Some(self.peer()?.protocol_version.clone()))
+            .await
     }
 
-    /// Sends a request over one of the server's bridges, and leaves its traces.
+    /// Sends a request over one of the server's bridges, and leaves its traces. `version` is
+    /// the revision that is spoken there.
     pub(super) async fn call_over(
         &self,
         bridge: &Bridge,
         asking: Asking<'_>,
+        version: impl FnOnce() -> Option<String>,
     ) -> Result<Bytes, CallFailure> {
-        let Asking { method, params, timeout, caller, client, source, call_id } = asking;
+        let Asking { method, params, timeout, caller, client, source, call_id, origin } = asking;
         let spec = self.parts.spec.load_full();
         let timeout = timeout.unwrap_or_else(|| spec.call_timeout());
+        let trace =
+            self.parts.calls.observer.wants_traces().then(|| {
+                Box::new(CallTrace::begin(&spec, method, params.as_ref(), origin, version()))
+            });
         let record = self.parts.calls.begin(Beginning {
             log: &self.parts.log,
             id: self.parts.id,
@@ -192,6 +210,7 @@ impl ServerHandle {
             client,
             source,
             call_id,
+            trace,
         });
         let called: Called = bridge.call(Request::new(method, params, timeout).by(caller)).await;
         record.finish(&called);

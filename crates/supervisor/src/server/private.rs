@@ -83,7 +83,8 @@ impl PrivateServer {
     /// Sends it a request, like [`ServerHandle::call_by`].
     pub async fn call_by(&self, asking: Asking<'_>) -> Result<Bytes, CallFailure> {
         let bridge = self.run.bridge().ok_or(CallFailure::NoMcp)?;
-        self.handle.call_over(bridge, asking).await
+        let version = || self.peer().map(|peer| peer.protocol_version.clone());
+        self.handle.call_over(bridge, asking, version).await
     }
 
     /// Tells it something.

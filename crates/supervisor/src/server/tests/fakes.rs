@@ -18,6 +18,7 @@ use crate::events::EventBus;
 use crate::launch::{Launched, Launcher, Tell};
 use crate::server::Recorder;
 use crate::server::failure::not_launched;
+use crate::trace::CallTrace;
 
 /// Launches puppets, and notices when one server has two at a time.
 #[derive(Default)]
@@ -189,7 +190,7 @@ pub(super) struct FakeObserver {
 }
 
 impl CallObserver for FakeObserver {
-    fn finished(&self, entry: &ActivityEntry) {
-        self.calls.lock().unwrap().push(entry.clone());
+    fn finished(&self, entry: &Arc<ActivityEntry>, _: Option<Box<CallTrace>>) {
+        self.calls.lock().unwrap().push((**entry).clone());
     }
 }
