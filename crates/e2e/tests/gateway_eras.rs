@@ -1,6 +1,6 @@
 //! Clients and servers of both eras of the protocol, in all four pairs.
 
-use cofer_e2e::{Daemon, GatewayClient, OrderLog, exemplary, stateless};
+use cofer_e2e::{Daemon, GatewayClient, OrderLog, eventually, exemplary, stateless};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -244,4 +244,81 @@ async fn closing_the_stream_of_a_client_without_sessions_cancels_its_call() {
     messages.method("notifications/progress").await;
     drop(messages);
     log.wait("cancelled tools/call progress", 1).await;
+}
+
+/// The error of a server of the older era that wants a URL opened first.
+const URL_REQUIRED: i64 = -32042;
+
+#[tokio::test]
+async fn a_client_without_sessions_is_asked_to_open_a_url_and_waits_until_it_was() {
+    // covers: GTW-2
+    let daemon = Daemon::start().await;
+    daemon.register(&exemplary("x", "legacy")).await;
+    let ask = async |params: &Value, capabilities: Value| {
+        let (status, exchange) =
+            stateless(&daemon, "/mcp", "tools/call", params.clone(), capabilities).await;
+        (status, exchange.answer("s-1").await)
+    };
+    let able = || json!({"elicitation": {"url": {}}});
+    let first = json!({"name": "x__test_url_required", "arguments": {}});
+    let (status, refused) = ask(&first, json!({"elicitation": {}})).await;
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32021)), "{refused}");
+    assert_eq!(refused["error"]["data"]["requiredCapabilities"], able());
+    let (_, asked) = ask(&first, able()).await;
+    let asked = &asked["result"];
+    assert_eq!(asked["resultType"], "input_required");
+    let params = json!({"mode": "url", "message": "Sign in", "url": "https://x.example/sign-in"});
+    let request = json!({"method": "elicitation/create", "params": params});
+    assert_eq!(asked["inputRequests"], json!({"url1": request}));
+    let again = |action: &str| {
+        let mut params = first.clone();
+        params["requestState"] = asked["requestState"].clone();
+        params["inputResponses"] = json!({"url1": {"action": action}});
+        params
+    };
+    let (_, declined) = ask(&again("decline"), able()).await;
+    assert_eq!(declined["error"]["code"], -32602, "{declined}");
+    let refusals = async || {
+        let activity = daemon.get("/activity").await.expect(200);
+        let calls = activity["calls"].as_array().unwrap().clone();
+        calls.iter().filter(|call| call["outcome"] == "mcp_error").count()
+    };
+    let before = refusals().await;
+    let accepted = again("accept");
+    let ((_, answer), ()) = tokio::join!(ask(&accepted, able()), async {
+        let waits = async || (refusals().await > before).then_some(());
+        eventually("the next try waits", waits).await;
+        daemon.tool("x", "test_url_opened", &json!({})).await.expect(200);
+    });
+    assert_eq!(answer["result"]["content"][0]["text"], "The URL was opened", "{answer}");
+    assert_eq!(answer["result"]["resultType"], "complete");
+}
+
+#[tokio::test]
+async fn a_url_to_be_opened_comes_to_clients_with_sessions_as_they_know_it() {
+    let daemon = Daemon::start().await;
+    for era in ["legacy", "modern"] {
+        daemon.register(&exemplary(era, era)).await;
+    }
+    let able = json!({"elicitation": {"url": {}}});
+    let mut client = GatewayClient::open(&daemon, "/mcp", able).await;
+    let mut heard = client.listen(None).await;
+    let call =
+        |server: &str| json!({"name": format!("{server}__test_url_required"), "arguments": {}});
+    // By a server of its own era, as it came.
+    let refused = client.answer("tools/call", call("legacy")).await;
+    assert_eq!(refused["error"]["code"], URL_REQUIRED, "{refused}");
+    let wanted = &refused["error"]["data"]["elicitations"][0];
+    daemon.tool("legacy", "test_url_opened", &json!({})).await.expect(200);
+    let done = heard.method("notifications/elicitation/complete").await;
+    assert_eq!(done["params"]["elicitationId"], wanted["elicitationId"]);
+    // By one of the newer era, which knows no id.
+    let (id, exchange) = client.ask("tools/call", call("modern")).await;
+    let mut messages = exchange.stream();
+    let question = messages.method("elicitation/create").await;
+    assert_eq!(question["params"]["url"], "https://x.example/sign-in");
+    assert!(question["params"]["elicitationId"].as_str().is_some_and(|id| !id.is_empty()));
+    client.reply(&question["id"], json!({"action": "accept"})).await;
+    let answer = messages.answer(id).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "Agreed: action=accept, content={}");
 }

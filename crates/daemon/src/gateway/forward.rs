@@ -7,7 +7,8 @@
 //!  session      ──►  discover      says who asks; a result that wants input becomes questions
 //!                                  to the client, and the request is sent again (`rounds`)
 //!  stateless    ──►  initialize    the result gets what the newer era wants in it; a question
-//!                                  of the server's becomes a result that wants input (`held`)
+//!                                  of the server's becomes a result that wants input (`held`),
+//!                                  and so does a URL that is to be opened first (`urls`)
 //! ```
 
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use super::rounds;
 use super::rpc::{Answer, Fault, INVALID_PARAMS, RESOURCE_NOT_FOUND, text_member, with_members};
 use super::session::Session;
 use super::upstream::Upstream;
+use super::urls;
 
 /// Methods whose results say how long they hold.
 const CACHEABLE: [&str; 6] = [
@@ -46,8 +48,8 @@ pub(super) async fn forward(
             let params = with_meta(params.as_ref(), &meta_of(session));
             rounds::call(upstream, asker, method, params).await
         }
-        (AskerEra::Stateless(_), Era::Initialize) => {
-            let answer = send(upstream, asker, method, params.clone()).await;
+        (AskerEra::Stateless(stateless), Era::Initialize) => {
+            let answer = urls::call(upstream, asker, stateless, method, params.clone()).await;
             modernise(method, params.as_ref(), answer)
         }
     }
@@ -106,7 +108,8 @@ pub(super) fn complete(method: &str, result: &Bytes) -> Bytes {
         }
     };
     add("resultType", r#""resultType":"complete""#);
-    if CACHEABLE.contains(&method) {
+    let is_whole = || member(result, "resultType") != Some(br#""input_required""#);
+    if CACHEABLE.contains(&method) && is_whole() {
         add("ttlMs", r#""ttlMs":0"#);
         add("cacheScope", r#""cacheScope":"private""#);
     }
@@ -134,6 +137,8 @@ mod tests {
             check("tools/list", r#"{"tools":[],"ttlMs":5}"#),
             r#"{"resultType":"complete","cacheScope":"private","tools":[],"ttlMs":5}"#
         );
+        let unfinished = r#"{"resultType":"input_required","inputRequests":{}}"#;
+        assert_eq!(check("resources/read", unfinished), unfinished);
         let whole = r#"{"resultType":"complete","n":1.0}"#;
         assert_eq!(check("tools/call", whole), whole);
     }

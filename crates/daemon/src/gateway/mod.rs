@@ -40,6 +40,7 @@ mod session;
 mod sessions;
 mod stream;
 mod upstream;
+mod urls;
 mod watch;
 
 use std::collections::HashMap;
@@ -232,6 +233,14 @@ impl Gateway {
                 self.tell_sessions(&message, |session| {
                     let is_at = session.opening.door.is_server(id) || session.opening.door.is_all();
                     is_at && hears(session, watcher.level(), level)
+                });
+            }
+            // A client that was told to open a URL by a name at the door of all servers waits too;
+            // those whom the id in it tells nothing ignore it.
+            "notifications/elicitation/complete" => {
+                let message = rpc::notification(method, params.map(|params| &params[..]));
+                self.tell_sessions(&message, |session| {
+                    session.opening.door.is_server(id) || session.opening.door.is_all()
                 });
             }
             "notifications/subscriptions/acknowledged" => {}

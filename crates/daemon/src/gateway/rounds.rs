@@ -6,10 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofer_mcp::{member, read_object};
 use futures_util::future::try_join_all;
+use uuid::Uuid;
 
 use super::asker::Asker;
 use super::forward::send;
-use super::rpc::{Answer, Fault, INTERNAL, with_members};
+use super::rpc::{Answer, Fault, INTERNAL, text_member, with_members};
 use super::upstream::Upstream;
 
 /// How often a server may want more input for one request.
@@ -61,14 +62,49 @@ async fn gather(asker: &Asker, result: &[u8]) -> Answer {
     Ok([b"{".as_slice(), &responses.join(&b","[..]), b"}"].concat().into())
 }
 
+/// The params of a question as the older era wants them: there a URL that is to be opened has
+/// an id, by which its server may say later that it is done.
+fn as_older(method: &str, params: &[u8]) -> Bytes {
+    let is_url =
+        method == "elicitation/create" && text_member(params, "mode").as_deref() == Some("url");
+    if !is_url || member(params, "elicitationId").is_some() {
+        return Bytes::copy_from_slice(params);
+    }
+    with_members(params, format!(r#""elicitationId":"{}""#, Uuid::new_v4()).as_bytes())
+}
+
 /// One question: its member of the `inputResponses`.
 async fn ask(asker: &Asker, key: &[u8], request: &[u8]) -> Result<Vec<u8>, Fault> {
-    let method = member(request, "method").and_then(|method| serde_json::from_slice(method).ok());
+    let method = text_member(request, "method");
     let Some(method) = method else {
         return Err(Fault::new(INTERNAL, "the server asks something without saying what"));
     };
-    let params = member(request, "params").map(Bytes::copy_from_slice);
+    let params = member(request, "params").map(|params| as_older(&method, params));
     let answer = asker.running.ask(method, params).await;
     let answer = answer.map_err(|error| Fault::of_peer(&error))?;
     Ok([b"\"", key, b"\":", &answer[..]].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_to_be_opened_gets_the_id_that_the_older_era_wants() {
+        let older = |method: &str, params: &str| {
+            String::from_utf8(as_older(method, params.as_bytes()).to_vec()).unwrap()
+        };
+        let url = r#"{"mode":"url","url":"https://x.example"}"#;
+        let given = older("elicitation/create", url);
+        let id = text_member(given.as_bytes(), "elicitationId").unwrap();
+        assert_eq!(given.replace(&format!(r#""elicitationId":"{id}","#), ""), url);
+        assert_ne!(given, older("elicitation/create", url), "each has its own");
+        for (method, params) in [
+            ("elicitation/create", r#"{"mode":"form"}"#),
+            ("elicitation/create", r#"{"mode":"url","elicitationId":"theirs"}"#),
+            ("sampling/createMessage", url),
+        ] {
+            assert_eq!(older(method, params), params);
+        }
+    }
 }

@@ -9,7 +9,7 @@ pub(crate) const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAA
 pub(crate) const SOUND: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 
 /// The tools without arguments.
-const PLAIN: [&str; 25] = [
+const PLAIN: [&str; 27] = [
     "test_simple_text",
     "test_image_content",
     "test_audio_content",
@@ -35,6 +35,8 @@ const PLAIN: [&str; 25] = [
     "test_trigger_tool_change",
     "test_trigger_prompt_change",
     "test_known_roots",
+    "test_url_required",
+    "test_url_opened",
 ];
 
 pub(crate) fn capabilities() -> Value {

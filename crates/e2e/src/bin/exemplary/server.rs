@@ -50,6 +50,8 @@ pub(crate) struct Server {
     /// Whether the client of the older era has roots, and which, as it said when it was asked.
     has_roots: Cell<bool>,
     pub(crate) roots: RefCell<Value>,
+    /// Whether the URL was opened that a tool wants to have opened first.
+    pub(crate) url_opened: Cell<bool>,
 }
 
 impl Server {
@@ -62,6 +64,7 @@ impl Server {
             watched: RefCell::default(),
             has_roots: Cell::new(false),
             roots: RefCell::default(),
+            url_opened: Cell::new(false),
         })
     }
 

@@ -13,6 +13,8 @@ use crate::questions::{Asked, Context, Question, form, prompt};
 use crate::server::Fault;
 
 const LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+/// The URL that is to be opened, as its server calls it.
+const SIGN_IN: &str = "sign-in-1";
 /// Known to this process alone, so that only it can sign a state.
 static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
@@ -58,8 +60,28 @@ pub(crate) async fn call(context: &Context<'_>) -> Result<Value, Fault> {
             context.server.updated(context.arguments()["uri"].as_str().unwrap_or_default());
             Ok(text("The resource changed"))
         }
+        "test_url_required" => url_required(context).await,
+        "test_url_opened" => {
+            context.server.url_opened.set(true);
+            let params = json!({"elicitationId": SIGN_IN});
+            context.server.notify("notifications/elicitation/complete", &params);
+            Ok(text("The URL is opened"))
+        }
         _ => asking(context, name).await,
     }
+}
+
+/// Works only once a URL was opened.
+async fn url_required(context: &Context<'_>) -> Result<Value, Fault> {
+    if context.server.url_opened.get() {
+        return Ok(text("The URL was opened"));
+    }
+    let mut url = json!({"mode": "url", "message": "Sign in", "url": "https://x.example/sign-in"});
+    if context.is_modern() {
+        return told(context, &[("sign_in", "elicitation/create", url)], None, "Agreed").await;
+    }
+    url["elicitationId"] = SIGN_IN.into();
+    Err(Fault::with(-32042, "Sign in first", json!({"elicitations": [url]})))
 }
 
 async fn log(context: &Context<'_>) -> Value {
