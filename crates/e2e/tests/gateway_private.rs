@@ -1,6 +1,8 @@
 //! `sharing: per_session`: each session has a process of its own.
 
-use cofer_e2e::{Daemon, GatewayClient, alive, eventually, exemplary, wait_gone, wayward};
+use cofer_e2e::{
+    Daemon, GatewayClient, alive, eventually, exemplary, stateless, wait_gone, wayward,
+};
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -115,4 +117,39 @@ async fn what_a_process_of_ones_own_asks_by_itself_comes_to_its_client() {
         (known == roots).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_client_without_sessions_is_told_that_this_server_wants_one() {
+    // covers: HST-2.4
+    let daemon = Daemon::start().await;
+    let mut body = wayward("w", &[]);
+    body["sharing"] = "per_session".into();
+    daemon.register(&body).await;
+    daemon.register(&exemplary("x", "legacy")).await;
+    for method in ["server/discover", "tools/list", "tools/call"] {
+        let params = json!({"name": "pid", "arguments": {}});
+        let (status, exchange) = stateless(&daemon, "/mcp/w", method, params, json!({})).await;
+        let error = &exchange.json()["error"];
+        assert_eq!((status, &error["code"]), (400, &json!(-32022)), "{method}: {error}");
+        assert!(error["message"].as_str().unwrap().contains("per_session"), "{error}");
+        let supported = error["data"]["supported"].as_array().unwrap();
+        assert!(supported.contains(&json!("2025-11-25")), "{error}");
+        assert!(!supported.contains(&json!("2026-07-28")), "{error}");
+    }
+    let call = async |tool: &str| {
+        let params = json!({"name": tool, "arguments": {}});
+        let (status, exchange) = stateless(&daemon, "/mcp", "tools/call", params, json!({})).await;
+        (status, exchange.json())
+    };
+    let (status, refused) = call("w__pid").await;
+    let error = &refused["error"];
+    assert_eq!((status, &error["data"]["source"]), (200, &json!("cofer")), "{refused}");
+    assert!(error["message"].as_str().unwrap().contains("per_session"), "{error}");
+    assert!(error["data"]["hint"].as_str().unwrap().contains("earlier revision"), "{error}");
+    let (_, served) = call("x__test_simple_text").await;
+    assert!(served["result"]["content"].is_array(), "the others serve it: {served}");
+    let activity = daemon.get("/activity").await.expect(200);
+    let calls = activity["calls"].as_array().unwrap();
+    assert!(calls.iter().all(|call| call["server"] != "w"), "the shared process saw nothing");
 }

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use cofer_mcp::{Incoming, MODERN, Message, member};
+use cofer_model::Sharing;
 use futures_util::stream;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -29,7 +30,7 @@ use super::rpc::{
     UNSUPPORTED_VERSION, replace,
 };
 use super::running::{Inquiry, Related, Running};
-use super::serve::work;
+use super::serve::{no_session, work};
 use super::stream::events_response;
 use super::{Gateway, http};
 
@@ -150,6 +151,7 @@ fn check(gateway: &Gateway, entrance: &Entrance, request: &Request) -> Result<St
         let fault = Fault::with(UNSUPPORTED_VERSION, "Unsupported protocol version", Some(data));
         return Err(bad(fault));
     }
+    check_door(&entrance.door).map_err(bad)?;
     check_headers(&entrance.headers, &request.method, request.params.as_ref()).map_err(bad)?;
     let level = text(META_LEVEL);
     if level.as_deref().is_some_and(|level| Level::parse(level).is_none()) {
@@ -161,6 +163,20 @@ fn check(gateway: &Gateway, entrance: &Entrance, request: &Request) -> Result<St
         level: level.as_deref().and_then(Level::parse),
         headers: param_headers(&entrance.headers),
     })
+}
+
+/// A server with a process for each session is there for clients that have sessions: whoever
+/// speaks an earlier revision too goes on in that.
+fn check_door(door: &Door) -> Result<(), Fault> {
+    let Door::One(handle) = door else {
+        return Ok(());
+    };
+    let spec = handle.spec();
+    if spec.sharing != Sharing::PerSession {
+        return Ok(());
+    }
+    let data = serde_json::json!({"supported": WITH_SESSIONS, "requested": MODERN});
+    Err(Fault::with(UNSUPPORTED_VERSION, no_session(&spec.name), Some(data)))
 }
 
 /// The HTTP status that the newer era gives to an error.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use cofer_mcp::Caller;
-use cofer_model::{ErrorKind, Sharing};
+use cofer_mcp::{Caller, MODERN};
+use cofer_model::{ErrorKind, ServerName, Sharing};
 use cofer_supervisor::{Notice, ServerHandle};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -70,12 +70,25 @@ pub(super) async fn upstream(
     gateway.0.held.make_way(handle.id());
     // Set once: a request goes to one server, or to several in turn of which the first counts.
     asker.running.server.set(handle.id()).unwrap_or_default();
-    match &asker.era {
-        AskerEra::Session(session) if handle.spec().sharing == Sharing::PerSession => {
+    let spec = handle.spec();
+    match (&asker.era, spec.sharing) {
+        (_, Sharing::Shared) => Ok(Upstream::shared(handle.clone())),
+        (AskerEra::Session(session), Sharing::PerSession) => {
             own_upstream(gateway, session, handle).await
         }
-        AskerEra::Session(_) | AskerEra::Stateless(_) => Ok(Upstream::shared(handle.clone())),
+        (AskerEra::Stateless(_), Sharing::PerSession) => {
+            let hint = "connect with an earlier revision, or register it with `sharing: shared`";
+            Err(Fault::ours(ErrorKind::Conflict, no_session(&spec.name), Some(hint)))
+        }
     }
+}
+
+/// Why a client without a session is not served by a server that wants one: the shared process
+/// is what its owner did not want, and one for each request would forget what it was told.
+pub(super) fn no_session(name: &ServerName) -> String {
+    format!(
+        "server “{name}” has a process for each session (`sharing: per_session`), and clients of {MODERN} have no sessions"
+    )
 }
 
 async fn own_upstream(

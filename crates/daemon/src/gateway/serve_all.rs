@@ -96,8 +96,11 @@ async fn read_resource(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answ
     let owners = owners(gateway, &uri).await;
     let mut last = not_found(asker, &uri);
     for handle in owners {
-        let upstream = upstream(gateway, asker, &handle).await?;
-        match forward(&upstream, asker, "resources/read", Some(params.clone())).await {
+        let read = match upstream(gateway, asker, &handle).await {
+            Ok(upstream) => forward(&upstream, asker, "resources/read", Some(params.clone())).await,
+            Err(fault) => Err(fault),
+        };
+        match read {
             Ok(result) => return Ok(result),
             Err(fault) => last = fault,
         }
