@@ -1,7 +1,7 @@
 //! `sharing: per_session`: each session has a process of its own.
 
 use cofer_e2e::{
-    Daemon, GatewayClient, alive, eventually, exemplary, stateless, wait_gone, wayward,
+    Daemon, GatewayClient, OrderLog, alive, eventually, exemplary, stateless, wait_gone, wayward,
 };
 use reqwest::StatusCode;
 use serde_json::json;
@@ -32,6 +32,39 @@ async fn each_session_has_a_process_which_ends_with_it() {
     assert_eq!(pid(&mut joined, "w__pid").await, third);
     joined.end().await;
     wait_gone(&[third]).await;
+}
+
+#[tokio::test]
+async fn a_process_of_a_session_ends_with_it_whatever_else_the_session_runs() {
+    let daemon = Daemon::start().await;
+    let mut body = wayward("w", &[]);
+    body["sharing"] = "per_session".into();
+    daemon.register(&body).await;
+    let log = OrderLog::new();
+    let mut busy = log.wayward("busy", &[]);
+    busy["call_timeout_ms"] = 600_000.into();
+    busy["max_in_flight"] = 4.into();
+    daemon.register(&busy).await;
+    let mut client = GatewayClient::open_as(&daemon, "/mcp", json!({}), "2025-03-26").await;
+    let own = pid(&mut client, "w__pid").await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "busy__hang", "arguments": {}}});
+    let send = |accept: &str, body: String| {
+        let request = client.http(reqwest::Method::POST).header("accept", accept.to_owned());
+        daemon.send(request.header("content-type", "application/json").body(body))
+    };
+    // For a client that reads no stream, one request and several in one body; and a stream.
+    let (one, several, stream, ()) = tokio::join!(
+        send("application/json", call.to_string()),
+        send("application/json", json!([call]).to_string()),
+        send("text/event-stream", call.to_string()),
+        async {
+            log.wait("receive tools/call hang", 3).await;
+            let ended = client.http(reqwest::Method::DELETE);
+            assert!(daemon.send(ended).await.status < 300);
+            wait_gone(&[own]).await;
+        }
+    );
+    assert_eq!((one.status, several.status, stream.status), (202, 202, 200));
 }
 
 #[tokio::test]
@@ -121,7 +154,6 @@ async fn what_a_process_of_ones_own_asks_by_itself_comes_to_its_client() {
 
 #[tokio::test]
 async fn a_client_without_sessions_is_told_that_this_server_wants_one() {
-    // covers: HST-2.4
     let daemon = Daemon::start().await;
     let mut body = wayward("w", &[]);
     body["sharing"] = "per_session".into();

@@ -182,6 +182,35 @@ async fn a_stream_that_broke_off_is_gone_on_with_and_the_call_is_not_cancelled()
 }
 
 #[tokio::test]
+async fn a_client_that_saw_less_than_was_sent_gets_all_that_came_after_its_last_event() {
+    // covers: GTW-2
+    let daemon = Daemon::start().await;
+    daemon.register(&wayward("w", &[])).await;
+    let mut client = GatewayClient::open(&daemon, "/mcp/w", json!({})).await;
+    let params = json!({"name": "progress", "arguments": {"ms": 1000, "step": 100}, "_meta": {"progressToken": 1}});
+    let (id, exchange) = client.ask("tools/call", params).await;
+    let mut messages = exchange.stream();
+    let mut ids = Vec::new();
+    for step in 1..=4 {
+        let progress = messages.method("notifications/progress").await;
+        assert_eq!(progress["params"]["progress"], step);
+        ids.push(messages.last_event.clone().expect("events have ids"));
+    }
+    drop(messages);
+    // The first connection took four events; by its own word the client saw one of them, then two.
+    for (seen, next) in [(&ids[0], 2), (&ids[1], 3)] {
+        let mut rest = client.listen(Some(seen)).await;
+        rest.answer(id).await;
+        let steps: Vec<_> = rest
+            .passed
+            .iter()
+            .filter_map(|message| message["params"]["progress"].as_u64())
+            .collect();
+        assert_eq!(steps, (next..=10).collect::<Vec<u64>>(), "behind {seen}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_cancels_by_a_notification_or_by_going_away() {
     // covers: GTW-2
     let daemon = Daemon::start().await;
@@ -347,6 +376,26 @@ async fn several_messages_in_one_body_are_for_the_revision_that_had_them() {
     assert_eq!(streamed.body.matches("\"result\"").count(), 2, "{}", streamed.body);
     let told = client.post(json!([{"jsonrpc": "2.0", "method": "notifications/x"}]).to_string());
     assert_eq!(daemon.send(told).await.status, 202);
+}
+
+#[tokio::test]
+async fn several_messages_in_one_body_end_with_their_session() {
+    let daemon = Daemon::start().await;
+    let log = OrderLog::new();
+    daemon.register(&log.wayward("w", &[])).await;
+    let client = GatewayClient::open_as(&daemon, "/mcp/w", json!({}), "2025-03-26").await;
+    let call = json!([{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sleep", "arguments": {"ms": 600_000}}}]);
+    let batch = client
+        .http(Method::POST)
+        .header("content-type", "application/json")
+        .header("accept", "application/json")
+        .body(call.to_string());
+    let (answer, ()) = tokio::join!(daemon.send(batch), async {
+        log.wait("receive tools/call sleep", 1).await;
+        assert!(daemon.send(client.http(Method::DELETE)).await.status < 300);
+    });
+    assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+    log.wait("cancelled tools/call sleep", 1).await;
 }
 
 #[tokio::test]

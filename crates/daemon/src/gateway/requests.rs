@@ -41,12 +41,7 @@ pub(super) struct Asked {
 }
 
 impl Job {
-    fn begin(
-        gateway: &Gateway,
-        session: &Arc<Session>,
-        asked: Asked,
-        entrance: &Entrance,
-    ) -> Self {
+    fn begin(gateway: &Gateway, session: &Arc<Session>, asked: Asked, entrance: &Entrance) -> Self {
         let Asked { id, method, params } = asked;
         let guard = session.begin(&id);
         let running = Arc::clone(&guard.running);
@@ -198,13 +193,21 @@ pub(super) async fn take_batch(
     }
     let answers = join_all(jobs.into_iter().map(|job| alone(session, job))).await;
     let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
+    if answers.is_empty() {
+        return Ok(accepted());
+    }
     Ok(json_response(Body::from([b"[", &answers.join(&b","[..])[..], b"]"].concat())))
 }
 
 /// Drives a request whose client reads nothing but its answer.
 async fn alone(session: &Session, mut job: Job) -> Option<Bytes> {
     loop {
-        match job.drive.step().await {
+        let step = tokio::select! {
+            biased;
+            step = job.drive.step() => step,
+            () = session.ended.cancelled() => return None,
+        };
+        match step {
             Step::Related(related) => beside(session, related).await,
             Step::Done(answer) => return Some(rpc::response(&job.id, &answer)),
             Step::Cancelled => return None,

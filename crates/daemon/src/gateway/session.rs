@@ -276,7 +276,8 @@ impl Session {
         streams.shrink_to_fit();
     }
 
-    /// Ends everything that it runs.
+    /// Ends everything that it runs. Whoever works on its requests sees that and lets go of it;
+    /// with the last of them the servers end that run for it alone.
     pub(super) fn end(&self) {
         self.ended.cancel();
         let mut state = self.lock();
@@ -287,10 +288,6 @@ impl Session {
         drop(inquiries);
         for stream in streams.values() {
             stream.finish();
-        }
-        // One that is being opened sees that the session has ended.
-        if let Ok(mut own) = self.own.try_lock() {
-            own.clear();
         }
     }
 
