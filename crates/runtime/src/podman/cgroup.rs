@@ -16,19 +16,37 @@ pub(crate) struct Cgroup {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
+    /// What is counted here is the whole container's.
     path: PathBuf,
+    /// The part of it below, where its processes are, where that is another.
+    inner: Option<PathBuf>,
     unified: bool,
 }
 
 impl Place {
     fn read(&self, old: &str, new: &str) -> Option<String> {
-        let name = if self.unified { new } else { old };
-        fs::read_to_string(self.path.join(name)).ok()
+        read(&self.path, if self.unified { new } else { old })
     }
 
     fn number(&self, old: &str, new: &str) -> Option<u64> {
         self.read(old, new)?.trim().parse().ok()
     }
+
+    /// The limits that `read` finds. Some runtimes set one on the whole, some on the part below,
+    /// and each of them holds.
+    fn limits<T>(&self, read: impl Fn(&Path) -> Option<T>) -> impl Iterator<Item = T> {
+        [Some(&self.path), self.inner.as_ref()].into_iter().flatten().filter_map(move |at| read(at))
+    }
+
+    /// The lowest limit in a file of one number.
+    fn lowest(&self, old: &str, new: &str) -> Option<u64> {
+        let name = if self.unified { new } else { old };
+        self.limits(|at| read(at, name)?.trim().parse().ok()).min()
+    }
+}
+
+fn read(directory: &Path, name: &str) -> Option<String> {
+    fs::read_to_string(directory.join(name)).ok()
 }
 
 impl Cgroup {
@@ -51,7 +69,10 @@ impl Cgroup {
             }
             let mount = mount_of(mounts, controller, unified)?;
             let inside = Path::new(path).strip_prefix(&mount.root).ok()?;
-            Some(Place { path: whole(mount.at.join(inside)), unified })
+            let own = mount.at.join(inside);
+            let path = whole(&own);
+            let inner = (path != own).then_some(own);
+            Some(Place { path, inner, unified })
         };
         Self {
             memory: find("memory"),
@@ -92,7 +113,7 @@ impl Cgroup {
 
     /// The limit of memory in force, in bytes.
     pub(crate) fn memory_limit(&self) -> Option<u64> {
-        let bytes = self.memory.as_ref()?.number("memory.limit_in_bytes", "memory.max")?;
+        let bytes = self.memory.as_ref()?.lowest("memory.limit_in_bytes", "memory.max")?;
         // Version 1 has a number near the largest for "none".
         (bytes < 1 << 60).then_some(bytes)
     }
@@ -100,21 +121,26 @@ impl Cgroup {
     /// The limit of processor time in force, in cores.
     pub(crate) fn cpu_limit(&self) -> Option<f64> {
         let place = self.cpu.as_ref()?;
-        let (quota, period) = if place.unified {
-            let text = place.read("", "cpu.max")?;
-            let (quota, period) = text.trim().split_once(' ')?;
-            (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
-        } else {
-            let quota: f64 = place.read("cpu.cfs_quota_us", "")?.trim().parse().ok()?;
-            (quota, place.number("cpu.cfs_period_us", "")? as f64)
-        };
-        (quota > 0.0 && period > 0.0).then(|| quota / period)
+        place.limits(|at| cores(at, place.unified)).min_by(f64::total_cmp)
     }
 
     /// The limit of processes and threads in force.
     pub(crate) fn pids_limit(&self) -> Option<u64> {
-        self.pids.as_ref()?.number("pids.max", "pids.max")
+        self.pids.as_ref()?.lowest("pids.max", "pids.max")
     }
+}
+
+/// The limit of processor time that a directory sets.
+fn cores(at: &Path, unified: bool) -> Option<f64> {
+    let (quota, period) = if unified {
+        let text = read(at, "cpu.max")?;
+        let (quota, period) = text.trim().split_once(' ')?;
+        (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
+    } else {
+        let number = |name| read(at, name)?.trim().parse::<f64>().ok();
+        (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
+    };
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
 /// The path of `controller` in a file such as `/proc/self/cgroup`, and whether it is of version 2.
@@ -163,16 +189,15 @@ fn mount_of(mountinfo: &str, controller: &str, unified: bool) -> Option<Mount> {
     })
 }
 
-/// crun puts the container one level below the cgroup that has the limits.
-fn whole(path: PathBuf) -> PathBuf {
+/// crun puts the container one level below the cgroup that Podman has made for it.
+fn whole(path: &Path) -> PathBuf {
     let is_below = path.file_name().is_some_and(|name| name == "container");
-    let parent = path.parent().map(Path::to_owned);
-    let of_podman = |parent: &PathBuf| {
+    let of_podman = |parent: &&Path| {
         parent.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with("libpod-"))
     };
-    match parent.filter(of_podman) {
-        Some(parent) if is_below => parent,
-        _ => path,
+    match path.parent().filter(of_podman) {
+        Some(parent) if is_below => parent.to_owned(),
+        _ => path.to_owned(),
     }
 }
 
@@ -195,7 +220,7 @@ mod tests {
     fn cgroups_of_version_1_are_found_by_controller() {
         let its = "4:memory:/here/libpod-1\n2:cpuacct:/libpod-1\n1:cpu:/libpod-1\n0::/libpod-1\n";
         let cgroup = Cgroup::parse(its, "4:memory:/here\n2:cpuacct:/\n1:cpu:/\n0::/\n", OLD_MOUNTS);
-        let place = |path: &str| Some(Place { path: path.into(), unified: false });
+        let place = |path: &str| Some(Place { path: path.into(), inner: None, unified: false });
         assert_eq!(cgroup.memory, place("/sys/fs/cgroup/memory/libpod-1"));
         assert_eq!(cgroup.cpu, place("/sys/fs/cgroup/cpu/libpod-1"));
         assert_eq!(cgroup.cpuacct, place("/sys/fs/cgroup/cpuacct/libpod-1"));
@@ -207,8 +232,11 @@ mod tests {
         let mounts = "34 29 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         let its = "0::/user.slice/libpod-1.scope/container\n";
         let cgroup = Cgroup::parse(its, "0::/user.slice\n", mounts);
-        let expected =
-            Some(Place { path: "/sys/fs/cgroup/user.slice/libpod-1.scope".into(), unified: true });
+        let expected = Some(Place {
+            path: "/sys/fs/cgroup/user.slice/libpod-1.scope".into(),
+            inner: Some("/sys/fs/cgroup/user.slice/libpod-1.scope/container".into()),
+            unified: true,
+        });
         for found in [&cgroup.memory, &cgroup.cpu, &cgroup.cpuacct, &cgroup.pids] {
             assert_eq!(*found, expected);
         }
@@ -226,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
         let cgroup = |unified| {
-            let place = Some(Place { path: dir.path().to_owned(), unified });
+            let place = Some(Place { path: dir.path().to_owned(), inner: None, unified });
             Cgroup {
                 memory: place.clone(),
                 cpu: place.clone(),
@@ -257,5 +285,31 @@ mod tests {
         assert_eq!(new.memory_limit(), Some(512 << 20));
         assert_eq!((new.cpu_limit(), new.pids_limit()), (Some(0.5), Some(256)));
         assert_eq!((new.memory(), new.cpu_micros()), (Some(600), Some(77)));
+    }
+
+    #[test]
+    fn a_limit_that_crun_sets_below_the_whole_is_the_one_in_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = dir.path().join("libpod-1.scope");
+        let inner = whole.join("container");
+        fs::create_dir_all(&inner).unwrap();
+        let mounts = format!("34 29 0:30 / {} rw - cgroup2 cgroup2 rw\n", dir.path().display());
+        let cgroup = Cgroup::parse("0::/libpod-1.scope/container\n", "0::/a\n", &mounts);
+        for (name, above, below) in [
+            ("memory.max", "max\n", "536870912\n"),
+            ("cpu.max", "max 100000\n", "50000 100000\n"),
+            ("pids.max", "4650\n", "256\n"),
+            ("memory.current", "1000\n", "900\n"),
+        ] {
+            fs::write(whole.join(name), above).unwrap();
+            fs::write(inner.join(name), below).unwrap();
+        }
+        let limits = || (cgroup.memory_limit(), cgroup.cpu_limit(), cgroup.pids_limit());
+        assert_eq!(limits(), (Some(512 << 20), Some(0.5), Some(256)));
+        assert_eq!(cgroup.memory(), Some(1000), "what is used is counted for the whole");
+        // Another sets it above, where it holds for everything below.
+        fs::write(whole.join("memory.max"), "1048576\n").unwrap();
+        fs::write(inner.join("memory.max"), "max\n").unwrap();
+        assert_eq!(limits().0, Some(1 << 20));
     }
 }
