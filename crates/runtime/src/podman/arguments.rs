@@ -167,23 +167,6 @@ impl Launch<'_> {
         args
     }
 
-    /// What of the limits cannot be enforced here, one sentence each.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let missing: Vec<&str> = ["cpu", "memory", "pids"]
-            .into_iter()
-            .filter(|name| !self.info.can_limit(name))
-            .collect();
-        if missing.is_empty() {
-            return Vec::new();
-        }
-        let why = if self.info.rootless && self.info.cgroup_version == 1 {
-            "without root, cgroups of version 1 cannot be used"
-        } else {
-            "Podman has no such cgroup controller here"
-        };
-        vec![format!("limits that are not enforced: {} ({why})", missing.join(", "))]
-    }
-
     fn storage(&self) -> Vec<String> {
         let plan = self.plan;
         let mut args = Vec::new();
@@ -278,12 +261,12 @@ fn trimmed(path: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::podman::plan::tests::plan;
     use cofer_model::{HostMount, Openings, PortMapping};
 
-    fn info() -> Info {
+    pub(crate) fn info() -> Info {
         Info {
             version: "4.3.1".to_owned(),
             rootless: false,
@@ -298,7 +281,7 @@ mod tests {
         }
     }
 
-    fn arguments(plan: &ContainerPlan, info: &Info) -> (Vec<String>, Vec<String>) {
+    fn arguments(plan: &ContainerPlan, info: &Info) -> Vec<String> {
         let runtime = RuntimeChoice {
             provider: "gvisor",
             program: Some("runsc".to_owned()),
@@ -314,12 +297,12 @@ mod tests {
             files: Path::new("/state/r"),
             init: true,
         };
-        (launch.arguments(), launch.warnings())
+        launch.arguments()
     }
 
     #[test]
     fn a_container_is_closed_by_default() {
-        let (args, warnings) = arguments(&plan(), &info());
+        let args = arguments(&plan(), &info());
         assert_eq!(
             args.join(" "),
             "--log-level=error --runtime=runsc --runtime-flag=platform=ptrace \
@@ -334,7 +317,6 @@ mod tests {
              --tmpfs=/tmp:rw,nosuid,nodev,exec,mode=1777,size=268435456 --interactive --init \
              localhost/bb cat"
         );
-        assert!(warnings.is_empty());
     }
 
     #[test]
@@ -358,7 +340,7 @@ mod tests {
             command: Some("a b".to_owned()),
             ..plan()
         };
-        let (args, _) = arguments(&opened, &info());
+        let args = arguments(&opened, &info());
         for expected in [
             "--cap-add=NET_RAW",
             "--security-opt=seccomp=unconfined",
@@ -379,14 +361,12 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_cannot_be_set_are_left_off_and_said() {
+    fn limits_that_cannot_be_set_are_left_off() {
         let rootless = Info { rootless: true, ..info() };
-        let (args, warnings) = arguments(&plan(), &rootless);
+        let args = arguments(&plan(), &rootless);
         for flag in ["--cpus", "--memory", "--pids-limit"] {
             assert!(!args.iter().any(|arg| arg.starts_with(flag)), "{flag}");
         }
-        assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].contains("cpu, memory, pids"), "{warnings:?}");
     }
 
     #[test]

@@ -111,6 +111,16 @@ impl Cgroup {
         field(&place.read("memory.oom_control", "memory.events")?, "oom_kill")
     }
 
+    /// Whether a limit is in force that `controller` enforces.
+    pub(crate) fn has_limit(&self, controller: &str) -> bool {
+        match controller {
+            "memory" => self.memory_limit().is_some(),
+            "cpu" => self.cpu_limit().is_some(),
+            "pids" => self.pids_limit().is_some(),
+            _ => false,
+        }
+    }
+
     /// The limit of memory in force, in bytes.
     pub(crate) fn memory_limit(&self) -> Option<u64> {
         let bytes = self.memory.as_ref()?.lowest("memory.limit_in_bytes", "memory.max")?;
@@ -271,6 +281,7 @@ mod tests {
         let old = cgroup(false);
         assert_eq!(old.oom_kills(), Some(2));
         assert_eq!((old.memory_limit(), old.cpu_limit(), old.pids_limit()), (None, None, None));
+        assert!(!["memory", "cpu", "pids"].iter().any(|name| old.has_limit(name)));
         assert_eq!(old.cpu_micros(), Some(5000));
 
         write("memory.events", "low 0\noom 3\noom_kill 1\noom_group_kill 0\n");
@@ -284,6 +295,7 @@ mod tests {
         assert_eq!(new.oom_kills(), Some(1));
         assert_eq!(new.memory_limit(), Some(512 << 20));
         assert_eq!((new.cpu_limit(), new.pids_limit()), (Some(0.5), Some(256)));
+        assert!(["memory", "cpu", "pids"].iter().all(|name| new.has_limit(name)));
         assert_eq!((new.memory(), new.cpu_micros()), (Some(600), Some(77)));
     }
 

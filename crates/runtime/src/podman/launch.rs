@@ -21,8 +21,10 @@ use super::files::RunFiles;
 use super::inspect::Inspected;
 use super::isolation::DiskLimit;
 use super::life::Life;
+use super::shortfall;
 use super::witness::Witness;
 use crate::pipes::{self, WideShare};
+use crate::proc::Process;
 use crate::workload::Streams;
 
 /// How long `podman run` may take. A quarter of a second is usual; the rest is for machines on
@@ -101,7 +103,7 @@ impl Life {
             let words = words.await.unwrap_or_default();
             return self.failed(&run, &String::from_utf8_lossy(&words)).await;
         }
-        let up = self.meet(&launch, &files).await;
+        let up = self.meet(&files).await;
         match up {
             Ok((shared, witness)) => {
                 Ok(Attempt::Up(Box::new(Up { shared, witness, streams, wide_pipes })))
@@ -190,11 +192,7 @@ impl Life {
     }
 
     /// Learns who the container is, and refuses one that runs in something else than it should.
-    async fn meet(
-        &self,
-        launch: &Launch<'_>,
-        files: &RunFiles,
-    ) -> Result<(Arc<Shared>, Witness), PodmanError> {
+    async fn meet(&self, files: &RunFiles) -> Result<(Arc<Shared>, Witness), PodmanError> {
         let missing = || PodmanError::Failed {
             action: "run".to_owned(),
             message: "it did not say which container it started".to_owned(),
@@ -215,7 +213,11 @@ impl Life {
         }
         let bundle = witness.bundle.as_deref().and_then(|path| Bundle::read(path, &id));
         let disk_limit = bundle.as_ref().and_then(|bundle| self.disk_limit(bundle));
-        let mut warnings = launch.warnings();
+        let cgroup = Cgroup::of(pid);
+        // One that has ended has no limits any more.
+        let has_ended = || Process::read(pid).is_none_or(|process| process.is_dead);
+        let holds = |name: &str| cgroup.has_limit(name) || has_ended();
+        let mut warnings = shortfall::of_limits(&self.info, holds);
         if disk_limit.is_none() {
             warnings.push("the disk limit is not enforced: its storage cannot be measured".into());
         }
@@ -226,7 +228,7 @@ impl Life {
             provider: self.runtime.provider,
             is_sandbox: witness.is_sandbox.unwrap_or(is_gvisor),
             runtime: witness.runtime.clone(),
-            cgroup: Cgroup::of(pid),
+            cgroup,
             bundle,
             warnings,
             inspected: OnceLock::new(),

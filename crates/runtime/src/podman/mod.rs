@@ -32,6 +32,7 @@ mod life;
 mod plan;
 mod probe;
 mod providers;
+mod shortfall;
 mod sweep;
 mod volumes;
 mod witness;
