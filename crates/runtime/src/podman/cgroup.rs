@@ -1,7 +1,7 @@
 //! A container's cgroups, of version 1 and 2: what it uses, which limits are in force, and
 //! whether the kernel killed it for memory.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// The directories of one container, by controller.
@@ -109,6 +109,12 @@ impl Cgroup {
     pub(crate) fn oom_kills(&self) -> Option<u64> {
         let place = self.memory.as_ref()?;
         field(&place.read("memory.oom_control", "memory.events")?, "oom_kill")
+    }
+
+    /// The file of its kills, which the kernel tells the changes of; with version 2 only.
+    pub(crate) fn memory_events(&self) -> Option<File> {
+        let place = self.memory.as_ref().filter(|place| place.unified)?;
+        File::open(place.path.join("memory.events")).ok()
     }
 
     /// Whether a limit is in force that `controller` enforces.

@@ -25,6 +25,7 @@ use super::info::Info;
 use super::inspect::Inspected;
 use super::isolation::DiskLimit;
 use super::launch::Up;
+use super::oom;
 use super::plan::ContainerPlan;
 use super::witness::Witness;
 use crate::orphans;
@@ -79,13 +80,18 @@ impl Life {
     async fn tend(&self, shared: &Arc<Shared>, witness: Witness) {
         let Witness { handle, conmon, .. } = witness;
         let handle = handle.and_then(waitable);
-        let mut cause = None;
+        let (mut cause, mut killed_for_memory) = (None, false);
         {
+            let mut out_of_memory = pin!(oom::killed(&shared.cgroup));
             let mut ended = pin!(ended(handle.as_ref()));
             let mut watching = pin!(self.watch(shared));
             loop {
                 tokio::select! {
                     biased;
+                    () = &mut out_of_memory, if !killed_for_memory => {
+                        killed_for_memory = true;
+                        continue;
+                    }
                     () = &mut ended => break,
                     () = self.orders.ending.cancelled() => {}
                     found = &mut watching => cause = Some(found),
@@ -99,8 +105,8 @@ impl Life {
             }
         }
         self.progress.send_modify(|progress| progress.ended = true);
-        // At once: what the kernel counted goes with the cgroup, which Podman is about to remove.
-        let killed_for_memory = shared.cgroup.oom_kills().is_some_and(|count| count > 0);
+        // At once: what the kernel counted goes with the cgroup, which is about to be removed.
+        killed_for_memory |= shared.cgroup.oom_kills().is_some_and(|count| count > 0);
         let exit = self.exit(shared, killed_for_memory).await;
         self.progress.send_modify(|progress| {
             progress.cause = cause.or(exit.1);

@@ -29,6 +29,7 @@ mod inspect;
 mod isolation;
 mod launch;
 mod life;
+mod oom;
 mod plan;
 mod probe;
 mod providers;
