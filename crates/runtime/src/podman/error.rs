@@ -204,6 +204,11 @@ impl PodmanError {
                  program in COFER_PODMAN; servers given by `command` run without it"
             }
             Self::Spawn { .. } => "check that COFER_PODMAN names a program this user may run",
+            // Made by systemd when its user logs in, and removed after.
+            Self::NotWorking { message } if message.contains("/run/user/") => {
+                "the daemon's user has no session here: `loginctl enable-linger` gives it one for \
+                 good"
+            }
             Self::NotWorking { .. } => {
                 "run `podman info` as the daemon's user and follow what it says"
             }
@@ -276,6 +281,14 @@ fn registry(image: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_user_without_a_session_is_told_how_to_have_one() {
+        let hint = |message: &str| PodmanError::NotWorking { message: message.to_owned() }.hint();
+        let gone = "creating events dirs: mkdir /run/user/1000: permission denied";
+        assert!(hint(gone).contains("loginctl enable-linger"));
+        assert!(hint("no runc").contains("podman info"));
+    }
 
     #[test]
     fn a_login_is_asked_for_at_the_images_own_registry() {
