@@ -14,6 +14,8 @@ export CONTAINERS_CONF=$containers/containers.conf
 export CONTAINERS_STORAGE_CONF=$containers/storage.conf
 export CONTAINERS_REGISTRIES_CONF=$containers/registries.conf
 export COFER_TEST_CONTAINERS=$containers
+# What runs containers that ask for nothing else.
+export COFER_TEST_OCI_RUNTIME=${COFER_TEST_OCI_RUNTIME-runc}
 
 # at_most LIMIT HARD: the lower of the two.
 at_most() { if [ "$2" != unlimited ] && [ "$2" -lt "$1" ]; then echo "$2"; else echo "$1"; fi; }
@@ -31,7 +33,7 @@ write_settings() {
 [containers]
 default_ulimits = ["nofile=$files:$files", "nproc=$processes:$processes"]
 [engine]
-runtime = "runc"
+runtime = "$COFER_TEST_OCI_RUNTIME"
 cgroup_manager = "$manager"
 events_logger = "file"
 # The other kind is one table for all of the machine's containers.
@@ -48,6 +50,7 @@ END
 [storage]
 driver = "$driver"
 graphroot = "$containers/storage"
+rootless_storage_path = "$containers/storage"
 runroot = "$containers_run/storage"
 END
   # The registries of the tests speak plain HTTP, on ports of their own.
@@ -79,9 +82,9 @@ setup_podman() {
   # Each package, and a program by which it is known to be there.
   while read -r package program; do
     PATH=$PATH:/usr/sbin:/sbin:/usr/lib/podman command -v "$program" >/dev/null || missing+=("$package")
-  done <<'LIST'
+  done <<LIST
 podman podman
-runc runc
+$COFER_TEST_OCI_RUNTIME $COFER_TEST_OCI_RUNTIME
 runsc runsc
 netavark netavark
 aardvark-dns aardvark-dns

@@ -12,7 +12,7 @@ use crate::wait::eventually;
 /// What runs a container: every case is shown with both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
-    /// Plain namespaces and cgroups.
+    /// Plain namespaces and cgroups: runc, or what else Podman was set up with.
     Runc,
     /// gVisor.
     Runsc,
@@ -20,10 +20,11 @@ pub enum Runtime {
 
 impl Runtime {
     /// The program's name, as `podman inspect` has it.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
+        let engines = || std::env::var("COFER_TEST_OCI_RUNTIME").ok();
         match self {
-            Self::Runc => "runc",
-            Self::Runsc => "runsc",
+            Self::Runc => engines().unwrap_or_else(|| "runc".to_owned()),
+            Self::Runsc => "runsc".to_owned(),
         }
     }
 

@@ -211,7 +211,7 @@ impl Daemon {
                 drop(tokio::time::timeout(pause, events.next()).await);
             }
         };
-        if tokio::time::timeout(crate::DEADLINE, looking).await.is_err() {
+        if tokio::time::timeout(*crate::DEADLINE, looking).await.is_err() {
             panic!("waited in vain for `{name}` to have {what}: {last:#}");
         }
         last

@@ -59,7 +59,7 @@ impl Events {
             }
             false
         };
-        match tokio::time::timeout(crate::DEADLINE, reading).await {
+        match tokio::time::timeout(*crate::DEADLINE, reading).await {
             Ok(true) => seen,
             Ok(false) => panic!("the stream ended before: {what}; seen {seen:#?}"),
             Err(_) => panic!("waited in vain: {what}; seen {seen:#?}"),

@@ -97,13 +97,16 @@ pub fn follow(
 }
 
 /// Where programs and Podman's settings for the tests are.
-const KEPT: [&str; 6] = [
+const KEPT: [&str; 8] = [
     "PATH",
     "LANG",
     "LLVM_PROFILE_FILE",
     "CONTAINERS_CONF",
     "CONTAINERS_STORAGE_CONF",
     "CONTAINERS_REGISTRIES_CONF",
+    // Podman without root finds its user's systemd by them.
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
 ];
 
 /// A command that knows nothing of this test's environment but where programs are found.

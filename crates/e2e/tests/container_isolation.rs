@@ -30,7 +30,7 @@ async fn the_isolation_shown_is_the_isolation_in_force(runtime: Runtime) {
     let isolation = &server["isolation"];
     let facts = inspect(&container_of(&server)).await;
     let host = &facts["HostConfig"];
-    assert!(text(&isolation["runtime"]).contains(runtime.name()), "{isolation:#}");
+    assert!(text(&isolation["runtime"]).contains(&runtime.name()), "{isolation:#}");
     assert_eq!(facts["OCIRuntime"], runtime.name());
     assert_eq!(isolation["capabilities"], json!([]), "{isolation:#}");
     assert_eq!(facts["EffectiveCaps"].as_array().map_or(0, Vec::len), 0, "{facts:#}");
@@ -174,7 +174,7 @@ async fn without_runsc_another_runtime_serves_unless_gvisor_is_required() {
     // What it mounts for a network of its own could not be seen from here.
     let body = json!({"name": "any", "image": image("wayward"), "network": "none"});
     let server = daemon.host(&body).await;
-    assert_eq!(inspect(&container_of(&server)).await["OCIRuntime"], "runc");
+    assert_eq!(inspect(&container_of(&server)).await["OCIRuntime"], Runtime::Runc.name());
     refuses_gvisor(&daemon).await;
 }
 
@@ -184,7 +184,7 @@ async fn a_runsc_that_does_not_work_is_as_good_as_none() {
     let folder = tempfile::tempdir().unwrap();
     let daemon = with_broken_runsc(folder.path()).await;
     let server = daemon.host(&json!({"name": "any", "image": image("wayward")})).await;
-    assert_eq!(inspect(&container_of(&server)).await["OCIRuntime"], "runc");
+    assert_eq!(inspect(&container_of(&server)).await["OCIRuntime"], Runtime::Runc.name());
     refuses_gvisor(&daemon).await;
 }
 

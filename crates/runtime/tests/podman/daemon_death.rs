@@ -30,7 +30,7 @@ async fn daemon_to_be_killed() {
     let (Ok(owner), Ok(runtime)) = (std::env::var(OWNER), std::env::var(RUNTIME)) else {
         return;
     };
-    let runtime = if runtime == "runc" { Runtime::Runc } else { Runtime::Runsc };
+    let runtime = if runtime == "runsc" { Runtime::Runsc } else { Runtime::Runc };
     let world = World::owned_by(&owner, &BTreeMap::new());
     let mut all = Vec::new();
     for _ in 0..2 {

@@ -82,7 +82,7 @@ async fn what_podman_is_here_is_told() {
     let world = World::new("info");
     let info = world.podman.info().await.unwrap();
     assert!(!info.version.is_empty() && !info.storage_driver.is_empty(), "{info:?}");
-    assert_eq!(info.runtime, "runc");
+    assert_eq!(info.runtime, Runtime::Runc.name());
     assert_eq!(info.rootless, !rustix::process::geteuid().is_root());
     world.close().await;
 }

@@ -161,7 +161,7 @@ async fn gvisor_is_chosen_where_nothing_is_named() {
     assert_eq!(names, ["gvisor", "firecracker", "e2b", "podman"]);
     assert!(reports[0].available && reports[0].runtime.as_ref().unwrap().contains("runsc"));
     assert!(!reports[2].available && reports[2].reason.is_some(), "{reports:?}");
-    assert_eq!(reports[3].runtime.as_deref(), Some("runc"));
+    assert_eq!(reports[3].runtime.as_deref(), Some(Runtime::Runc.name().as_str()));
     drop(running);
     world.close().await;
 }
@@ -181,7 +181,7 @@ async fn where_gvisor_does_not_work_less_is_used_only_if_that_is_allowed() {
     let any = ContainerPlan { provider: None, ..sh(Runtime::Runc, "echo up; exec cat") };
     let mut running = world.start(&any).await;
     assert_eq!(running.line().await, "up");
-    assert_eq!(running.container.isolation()["runtime"], "runc");
+    assert_eq!(running.container.isolation()["runtime"], Runtime::Runc.name());
     drop(running);
     let chosen = sh(Runtime::Runsc, "echo up");
     let required = ContainerPlan { require: Some(Requirement::Gvisor), ..any };

@@ -27,10 +27,12 @@ pub(crate) enum Runtime {
 }
 
 impl Runtime {
-    pub(crate) fn name(self) -> &'static str {
+    /// As Podman calls it: its own is runc, or what else it was set up with.
+    pub(crate) fn name(self) -> String {
+        let engines = || std::env::var("COFER_TEST_OCI_RUNTIME").ok();
         match self {
-            Self::Runc => "runc",
-            Self::Runsc => "runsc",
+            Self::Runc => engines().unwrap_or_else(|| "runc".to_owned()),
+            Self::Runsc => "runsc".to_owned(),
         }
     }
 
