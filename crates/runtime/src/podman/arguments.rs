@@ -7,53 +7,11 @@ use std::path::Path;
 
 use cofer_model::Network;
 
+use super::choice::RuntimeChoice;
 use super::client::is_read_by_client;
 use super::info::Info;
+use super::label;
 use super::plan::{ContainerPlan, volume_name};
-
-/// What marks our containers and volumes.
-pub(crate) mod label {
-    /// The data directory that something belongs to.
-    pub(crate) const OWNER: &str = "cofer.owner";
-    /// The daemon, of all that ever ran, that started a container.
-    pub(crate) const DAEMON: &str = "cofer.daemon";
-    /// The start, of all of a daemon's, that made a container.
-    pub(crate) const RUN: &str = "cofer.run";
-    /// The server's id.
-    pub(crate) const SERVER: &str = "cofer.server";
-    /// The server's name at that time.
-    pub(crate) const NAME: &str = "cofer.name";
-    /// Where in the container a volume is.
-    pub(crate) const PATH: &str = "cofer.path";
-}
-
-/// Which OCI runtime a container is run by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RuntimeChoice {
-    /// Who isolates by it: `gvisor`, `firecracker` or `podman`.
-    pub(crate) provider: &'static str,
-    /// What Podman is to be told, where it is not its default.
-    pub(crate) program: Option<String>,
-    /// The runtime's own flags, without dashes.
-    pub(crate) flags: Vec<String>,
-}
-
-impl RuntimeChoice {
-    /// Podman's global flags for it. A sandbox that shares the host's network can have it only
-    /// as it is.
-    pub(crate) fn global_flags(&self, network: Network) -> Vec<String> {
-        let mut flags = vec!["--log-level=error".to_owned()];
-        if let Some(program) = &self.program {
-            flags.push(format!("--runtime={program}"));
-        }
-        for flag in &self.flags {
-            let shares_host = network == Network::Host && flag.starts_with("network=");
-            let flag = if shares_host { "network=host" } else { flag };
-            flags.push(format!("--runtime-flag={flag}"));
-        }
-        flags
-    }
-}
 
 /// One start of a container.
 pub(crate) struct Launch<'a> {

@@ -15,10 +15,10 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::arguments::label;
 use super::client::CLIENT_OF;
 use super::error::PodmanError;
 use super::image::PULLING;
+use super::label;
 use super::{Inner, Podman};
 use crate::command;
 use crate::orphans::Claim;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cofer_model::ServerId;
 use tokio::time::timeout;
 
-use super::arguments::{ENVIRONMENT_FILE, ID_FILE, Launch, PID_FILE, label};
+use super::arguments::{ENVIRONMENT_FILE, ID_FILE, Launch, PID_FILE};
 use super::bundle::Bundle;
 use super::cgroup::Cgroup;
 use super::client::{MAX_COMPLAINT, PATIENCE, read_some};
@@ -20,6 +20,7 @@ use super::error::PodmanError;
 use super::files::RunFiles;
 use super::inspect::Inspected;
 use super::isolation::DiskLimit;
+use super::label;
 use super::life::Life;
 use super::shortfall;
 use super::witness::Witness;

@@ -16,8 +16,8 @@ use tokio::sync::{OwnedMutexGuard, oneshot, watch};
 use tokio::time::timeout;
 
 use super::Podman;
-use super::arguments::RuntimeChoice;
 use super::bundle::Bundle;
+use super::choice::RuntimeChoice;
 use super::container::{EndCause, Orders, Progress, Shared};
 use super::disk;
 use super::error::PodmanError;

@@ -16,6 +16,7 @@
 mod arguments;
 mod bundle;
 mod cgroup;
+mod choice;
 mod client;
 mod complaint;
 mod container;
@@ -27,6 +28,7 @@ mod image;
 mod info;
 mod inspect;
 mod isolation;
+mod label;
 mod launch;
 mod life;
 mod oom;

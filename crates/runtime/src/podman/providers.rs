@@ -12,9 +12,11 @@ use rustix::process::Signal;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::arguments::{ID_FILE, RuntimeChoice, label};
+use super::arguments::ID_FILE;
+use super::choice::RuntimeChoice;
 use super::complaint;
 use super::error::PodmanError;
+use super::label;
 use super::plan::ContainerPlan;
 use super::probe;
 use super::{Podman, files::RunFiles};

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use cofer_model::ServerId;
 use serde_json::Value;
 
-use super::arguments::label;
 use super::error::PodmanError;
+use super::label;
 use super::volumes::Volume;
 use super::{Podman, files};
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use cofer_model::ServerId;
 use serde_json::Value;
 
-use super::arguments::label;
 use super::client::PATIENCE;
 use super::error::PodmanError;
 use super::info::Info;
+use super::label;
 use super::plan::{ContainerPlan, volume_name};
 use super::{Podman, complaint, disk};
 
