@@ -62,7 +62,10 @@ impl Question {
     /// Gives the server its answer. Waits while the server does not read.
     pub async fn answer(mut self, outcome: Result<Bytes, RpcError>) {
         if let Some(AnswerTo { shared, id }) = self.answer.take() {
-            shared.settle(self.id);
+            // One that the server took back is answered no more.
+            if !shared.settle(self.id) {
+                return;
+            }
             let message = answer_with(&id, &outcome);
             // A server that is gone waits for no answer.
             shared.outbox.send(message).await.ok();
@@ -74,7 +77,6 @@ impl Drop for Question {
     fn drop(&mut self) {
         if let Some(AnswerTo { shared, id }) = self.answer.take() {
             let refusal = RpcError::new(-32603, "the client went away before it answered");
-            // One that the server took back is answered no more.
             if shared.settle(self.id) {
                 shared.send_or_drop(answer_with(&id, &Err(refusal)));
             }

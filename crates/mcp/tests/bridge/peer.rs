@@ -40,7 +40,7 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) async fn hears(&mut self) -> Value {
         let mut line = String::new();
-        self.stdin.read_line(&mut line).await.unwrap();
+        within_reason(self.stdin.read_line(&mut line)).await.unwrap();
         assert!(line.ends_with('\n'), "stdin ended: {line:?}");
         serde_json::from_str(&line).unwrap()
     }
@@ -80,6 +80,11 @@ pub(super) fn bridge() -> (Bridge, Peer, Arc<Heard>) {
 }
 
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
+
+/// What `waiting` comes to. On paused time what never comes is known at once.
+pub(super) async fn within_reason<T>(waiting: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT * 1000, waiting).await.expect("it comes to something")
+}
 
 pub(super) fn request(method: &str) -> Request {
     Request::new(method, None, LIMIT)
