@@ -118,3 +118,22 @@ fn spec_of_its_own(spec: &ServerSpec, number: u64) -> ServerSpec {
     let name = ServerName::new(&format!("{kept}{suffix}")).unwrap_or_else(|_| spec.name.clone());
     ServerSpec { name, ports, ..spec.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use cofer_model::parse_registration;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn beside_itself_a_server_has_another_name_and_other_ports() {
+        let name = "n".repeat(64);
+        let ports = json!([{"container": 80, "host": 8080}]);
+        let body = json!({"name": name, "image": "localhost/i", "ports": ports});
+        let spec = parse_registration(body).unwrap();
+        let own = spec_of_its_own(&spec, 12);
+        assert_eq!(own.name.as_str(), format!("{}-session-12", &name[..53]));
+        assert_eq!((own.ports[0].container, own.ports[0].host), (80, 0));
+    }
+}

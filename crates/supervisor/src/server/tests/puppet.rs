@@ -76,7 +76,7 @@ pub(super) struct Puppet {
     silent: AtomicBool,
     asked_to_end: AtomicBool,
     commands: mpsc::UnboundedSender<Command>,
-    heard: Mutex<Vec<String>>,
+    heard: Mutex<Vec<Value>>,
     /// Its process has ended, and its runtime does not know yet how.
     pub(super) has_ended: AtomicBool,
     /// What its runtime will say of its end.
@@ -142,14 +142,17 @@ impl Puppet {
 
     /// Says something nobody asked for.
     pub(super) fn say(&self) {
-        let notification = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
-        self.commands.send(Command::Say(notification.to_owned())).ok();
+        self.utter(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
     }
 
     /// Tells of a change.
     pub(super) fn announce(&self, method: &str) {
-        let notification = json!({"jsonrpc": "2.0", "method": method});
-        self.commands.send(Command::Say(notification.to_string())).ok();
+        self.utter(&json!({"jsonrpc": "2.0", "method": method}).to_string());
+    }
+
+    /// Writes a line to stdout.
+    pub(super) fn utter(&self, line: &str) {
+        self.commands.send(Command::Say(line.to_owned())).ok();
     }
 
     /// Writes a line to stderr.
@@ -173,7 +176,14 @@ impl Puppet {
 
     /// How often it was asked for `method`.
     pub(super) fn heard(&self, method: &str) -> usize {
-        self.heard.lock().unwrap().iter().filter(|heard| *heard == method).count()
+        self.all_heard(method).len()
+    }
+
+    /// What it was asked for `method` with, each time.
+    pub(super) fn all_heard(&self, method: &str) -> Vec<Value> {
+        let heard = self.heard.lock().unwrap();
+        let asked = heard.iter().filter(|heard| heard["method"] == method);
+        asked.map(|heard| heard["params"].clone()).collect()
     }
 
     fn end(&self, exit: Exit) {
@@ -252,8 +262,9 @@ impl Puppet {
 
     async fn answer(&self, request: &Value) -> Option<Value> {
         let method = request["method"].as_str().unwrap_or_default();
-        self.heard.lock().unwrap().push(method.to_owned());
-        if self.silent.load(Ordering::Relaxed) || request.get("id").is_none() {
+        self.heard.lock().unwrap().push(request.clone());
+        let is_request = !method.is_empty() && request.get("id").is_some();
+        if self.silent.load(Ordering::Relaxed) || !is_request {
             return None;
         }
         let outcome = match (method, request["params"]["name"].as_str()) {

@@ -18,6 +18,9 @@ use crate::supervisor::{Supervisor, SupervisorConfig};
 /// On paused time this passes at once, and only where something never happens.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
+/// The longest message that servers may send.
+pub(super) const LONGEST_MESSAGE: usize = 1 << 20;
+
 pub(super) struct World {
     pub(super) supervisor: Supervisor,
     pub(super) launcher: Arc<FakeLauncher>,
@@ -36,7 +39,7 @@ impl World {
         let logs = tempfile::tempdir().unwrap();
         let config = SupervisorConfig {
             log_dir: logs.path().to_owned(),
-            max_message: 1 << 20,
+            max_message: LONGEST_MESSAGE,
             boot_parallelism,
         };
         let events = EventBus::new(0);
