@@ -147,7 +147,7 @@ impl Client {
 }
 
 /// Where the same request is to be sent instead. Never to another origin: the token goes with it.
-fn redirected(from: &Uri, response: &Response<Body>) -> Option<Uri> {
+fn redirected<B>(from: &Uri, response: &Response<B>) -> Option<Uri> {
     if !matches!(response.status().as_u16(), 307 | 308) {
         return None;
     }
@@ -160,4 +160,35 @@ fn redirected(from: &Uri, response: &Response<Body>) -> Option<Uri> {
         location.parse().ok()?
     };
     (Origin::of(&absolute)? == Origin::of(from)?).then_some(absolute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_is_followed_on_the_same_scheme_host_and_port_alone() {
+        let from: Uri = "https://a.run.app/mcp".parse().unwrap();
+        for (status, location, followed) in [
+            (307, "/other", Some("https://a.run.app/other")),
+            (308, "https://a.run.app/x?y", Some("https://a.run.app/x?y")),
+            (307, "https://A.Run.App:443/", Some("https://A.Run.App:443/")),
+            (307, "http://a.run.app/mcp", None),
+            (307, "http://a.run.app:443/mcp", None),
+            (307, "https://a.run.app:8443/mcp", None),
+            (307, "https://b.run.app/mcp", None),
+            (307, "https://a.run.app.evil.example/mcp", None),
+            (307, "https://a.run.app@evil.example/mcp", None),
+            (307, "//evil.example/mcp", None),
+            (307, "other", None),
+            (301, "/other", None),
+            (302, "/other", None),
+            (303, "/other", None),
+        ] {
+            let response = Response::builder().status(status).header(LOCATION, location);
+            let next = redirected(&from, &response.body(()).unwrap());
+            let followed = followed.map(|uri| uri.parse::<Uri>().unwrap());
+            assert_eq!(next, followed, "{status} {location}");
+        }
+    }
 }

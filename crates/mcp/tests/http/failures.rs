@@ -8,6 +8,7 @@ use cofer_mcp::http::{Attendant, AuthFailure, Authorizer, Remote, Trouble};
 use cofer_model::Redactor;
 use http::{HeaderValue, Uri};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::client::{Client, modern, remote, signed};
 use crate::server::{Reply, Server, result, status};
@@ -198,13 +199,23 @@ async fn a_server_that_is_not_there_is_an_error_and_the_next_request_tries_again
 
 #[tokio::test]
 async fn a_connection_that_breaks_before_the_answer_is_not_tried_again_for_a_call() {
-    let broken = Server::start(|_| Reply::Events(vec![("x-cut", String::new())], vec![])).await;
-    drop(broken);
+    let (url, accepted, _tasks) = hangs_up().await;
+    let mut client = Client::start(remote(&url));
+    let error = client.ask(1, "tools/call", json!({})).await;
+    check(&error, "connect", None);
+    assert_eq!(accepted.load(Ordering::SeqCst), 1, "it may have run");
+    check(&client.ask(2, "tools/list", json!({})).await, "connect", None);
+    assert_eq!(accepted.load(Ordering::SeqCst), 3, "a list may be asked for again, once");
+}
+
+/// A server that hears requests to their end and answers none: where it is, and how many
+/// connections it took.
+async fn hangs_up() -> (String, Arc<AtomicUsize>, JoinSet<()>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let accepted = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&accepted);
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -216,12 +227,7 @@ async fn a_connection_that_breaks_before_the_answer_is_not_tried_again_for_a_cal
             }
         }
     });
-    let mut client = Client::start(remote(&url));
-    let error = client.ask(1, "tools/call", json!({})).await;
-    check(&error, "connect", None);
-    assert_eq!(accepted.load(Ordering::SeqCst), 1, "it may have run");
-    check(&client.ask(2, "tools/list", json!({})).await, "connect", None);
-    assert_eq!(accepted.load(Ordering::SeqCst), 3, "a list may be asked for again, once");
+    (url, accepted, tasks)
 }
 
 #[tokio::test]
@@ -245,6 +251,8 @@ async fn redirects_stay_on_the_origin_and_the_token_too() {
         check(&client.ask(id, "tools/call", json!({})).await, "http", Some(code));
     }
     assert!(other.seen().is_empty(), "no other origin is asked");
+    let turns = server.seen().iter().filter(|seen| seen.path == "/loop").count();
+    assert_eq!(turns, 5, "a circle is left");
 }
 
 #[tokio::test]
@@ -304,6 +312,17 @@ async fn a_server_that_moved_is_followed_and_its_session_opened_again() {
     let failed = notes.failed.lock().unwrap().clone();
     assert_eq!(failed[0].0, "tools/call");
     assert_eq!(failed[0].1.kind, cofer_mcp::http::FailureKind::Connect);
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_run_is_not_taken_to_where_the_server_went() {
+    let (url, accepted, _tasks) = hangs_up().await;
+    let elsewhere = Server::start(|seen| result(seen, json!("ran twice"))).await;
+    let notes =
+        Notes { elsewhere: Mutex::new(Some(elsewhere.url().parse().unwrap())), ..Notes::default() };
+    let mut client = Client::start(Remote { attendant: Arc::new(notes), ..remote(&url) });
+    check(&client.ask(1, "tools/call", json!({})).await, "connect", None);
+    assert_eq!((accepted.load(Ordering::SeqCst), elsewhere.seen().len()), (1, 0));
 }
 
 #[tokio::test]

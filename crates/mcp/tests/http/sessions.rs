@@ -226,6 +226,23 @@ async fn a_session_that_cannot_be_opened_again_is_an_error_and_tried_anew_next_t
 }
 
 #[tokio::test]
+async fn a_server_that_forgets_every_session_at_once_is_not_asked_without_end() {
+    let state = Stateful::new((404, ""), vec![json!({})]);
+    let inner = Arc::clone(&state);
+    let server = Server::start(move |seen| {
+        let answer = inner.answer(seen);
+        inner.wipe();
+        answer
+    })
+    .await;
+    let mut client = Client::of(&server);
+    client.ask(0, "initialize", json!({})).await;
+    let error = client.ask(1, "tools/call", json!({})).await;
+    assert_eq!(error["error"]["data"]["kind"], "session", "{error}");
+    assert_eq!(server.seen_of("tools/call").len(), 2, "and once more in a new session");
+}
+
+#[tokio::test]
 async fn what_streams_in_a_lost_session_is_failed_and_not_run_again() {
     let (stream, held) = mpsc::unbounded_channel();
     let held = Mutex::new(Some(held));

@@ -275,6 +275,7 @@ mod tests {
         assert_eq!(number(&cache).await, "1");
         hands.set(1_000_000 + 3299);
         assert_eq!(number(&cache).await, "1");
+        settled(&cache).await;
         assert_eq!(press.minted.load(Ordering::SeqCst), 1);
     }
 
@@ -384,6 +385,7 @@ mod tests {
         assert_eq!(number(&cache).await, "1");
         hands.set(1_000_000 + 44);
         assert_eq!(number(&cache).await, "1");
+        settled(&cache).await;
         assert_eq!(press.minted.load(Ordering::SeqCst), 1);
         hands.set(1_000_000 + 46);
         assert_eq!(number(&cache).await, "1");
