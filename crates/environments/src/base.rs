@@ -226,3 +226,46 @@ pub(crate) fn prune(
     }
     Ok(removed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::init::init;
+    use crate::testing::{Source, git};
+
+    /// A submodule that names its own place would be checked out of a repository that a container
+    /// wrote, with the filters that are set there.
+    #[tokio::test]
+    async fn a_submodule_comes_from_the_sources_own_modules_and_from_nowhere_else() {
+        let source = Source::with(&[("README", "")]).await;
+        let evil = Source::with(&[("code", "1\n"), (".gitattributes", "* filter=x\n")]).await;
+        let proof = source.join("proof");
+        let smudge = format!("touch {}; cat", proof.display());
+        evil.git(&["config", "filter.x.smudge", &smudge]).await;
+        fs::rename(evil.path(), source.join("evil")).unwrap();
+        let commit = git(&source.join("evil"), &["rev-parse", "HEAD"]).await;
+        for (name, filled) in [
+            ("../../evil/.git", false),
+            ("a/../../../evil/.git", false),
+            (source.join("evil/.git").to_str().unwrap(), false),
+            ("good", true),
+        ] {
+            source.write(".gitmodules", &format!("[submodule \"{name}\"]\n\tpath = lib\n"));
+            let link = format!("160000,{commit},lib");
+            source.git(&["update-index", "--add", "--cacheinfo", &link, ".gitmodules"]).await;
+            source.git(&["commit", "-q", "-m", "a submodule"]).await;
+            init(source.path()).await.unwrap();
+            fs::create_dir_all(source.join(".git/modules/a")).unwrap();
+            if filled {
+                // The filter is that of a repository which the person has.
+                git(&source.join("evil"), &["config", "--unset", "filter.x.smudge"]).await;
+                fs::rename(source.join("evil/.git"), source.join(".git/modules/good")).unwrap();
+            }
+            let repository = Repository::open(source.path()).await.unwrap();
+            let tree = repository.commit("HEAD").await.unwrap().tree;
+            let folder = get(&repository, &tree).await.unwrap();
+            assert_eq!(folder.join("lib/code").exists(), filled, "{name}");
+            assert!(!proof.exists(), "{name}");
+        }
+    }
+}

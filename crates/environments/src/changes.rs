@@ -277,6 +277,10 @@ mod tests {
         let root = open_root(place.path()).unwrap();
         assert!(open_below(&root, b"etc/passwd", OFlags::RDONLY).is_err());
         assert!(open_below(&root, b"../x", OFlags::RDONLY).is_err());
+        std::os::unix::fs::symlink("sub", place.path().join("inside")).unwrap();
+        fs::write(place.path().join("sub/x"), "").unwrap();
+        assert!(open_below(&root, b"sub/x", OFlags::RDONLY).is_ok());
+        assert!(open_below(&root, b"inside/x", OFlags::RDONLY).is_err());
         assert!(look(&root, b"etc", &HashSet::new()).is_err());
     }
 
@@ -288,6 +292,18 @@ mod tests {
         assert_eq!(compare(&remembered, &seen(place.path())).written, [Below::from(*b"a")]);
         fs::remove_file(place.path().join("a")).unwrap();
         assert_eq!(compare(&remembered, &seen(place.path())).removed, [Below::from(*b"a")]);
+    }
+
+    #[test]
+    fn a_container_that_nests_folders_without_end_is_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let deep = place.path().join("d/".repeat(DEEPEST + 5));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("a"), "1").unwrap();
+        fs::write(place.path().join("a"), "1").unwrap();
+        let found = seen(place.path());
+        assert!(found.contains_key(b"a".as_slice()));
+        assert_eq!(found.len(), DEEPEST + 1, "as many folders, and the file beside them");
     }
 
     #[test]

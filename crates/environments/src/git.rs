@@ -282,3 +282,30 @@ impl Drop for Coprocess {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Source, make_executable, write};
+
+    #[tokio::test]
+    async fn neither_hooks_nor_a_file_system_monitor_are_run() {
+        let source = Source::with(&[("a", "1")]).await;
+        let proof = source.join(".git/proof");
+        let script = format!("#!/bin/sh\necho $0 >> {}\n", proof.display());
+        for name in ["hooks/reference-transaction", "hooks/post-index-change", "monitor"] {
+            write(&source.join(".git").join(name), &script);
+            make_executable(&source.join(".git").join(name));
+        }
+        let monitor = source.join(".git/monitor").display().to_string();
+        source.git(&["config", "core.fsmonitor", &monitor]).await;
+        source.write("a", "2");
+        let store = source.join(".git");
+        for git in [Git::of_person(source.path()), Git::alone(&store).at(source.path())] {
+            git.clone().call(["status", "--porcelain"]).bytes().await.unwrap();
+            git.clone().call(["update-ref", "refs/x", "HEAD"]).bytes().await.unwrap();
+            git.call(["update-index", "--force-write-index"]).bytes().await.unwrap();
+        }
+        assert!(!proof.exists(), "{}", std::fs::read_to_string(proof).unwrap());
+    }
+}

@@ -177,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn of_long_lines_as_many_whole_ones_are_given_as_fit() {
+        // covers: ENV-2.1
+        let line = |number: usize| format!("{number:04}{}\n", "x".repeat(295));
+        let all: String = (0..300).map(line).collect();
+        let parts: Vec<&[u8]> = all.as_bytes().chunks(1000).collect();
+        let given = text_of(&parts);
+        assert_eq!(given.text, all[all.len() - MOST_BYTES / 300 * 300..]);
+        assert!(given.truncated);
+    }
+
+    #[test]
     fn memory_stays_bounded() {
         // covers: ENV-2.4
         let mut tail = Tail::default();

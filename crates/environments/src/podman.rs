@@ -284,6 +284,26 @@ mod tests {
     }
 
     #[test]
+    fn an_image_is_never_read_as_an_option() {
+        let path = Path::new("/p");
+        let start = Start {
+            name: "n",
+            id: "x",
+            image: "--privileged",
+            source: path,
+            executor: path,
+            run: path,
+            worktree: path,
+            gitfile: path,
+            workdir: "/w",
+        };
+        let args = start.args();
+        let at = args.iter().position(|arg| arg == "--privileged").unwrap();
+        assert_eq!(args[at - 1], "--");
+        assert_eq!(args[at + 1..], ["/.cofer/run/executor"]);
+    }
+
+    #[test]
     fn what_podman_says_becomes_a_kind() {
         let kind = |words: &str| {
             PodmanError::Failed { action: "run", words: words.to_owned() }.into_failure("x:1").kind

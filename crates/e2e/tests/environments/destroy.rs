@@ -29,10 +29,41 @@ async fn nothing_is_left_but_the_branch() {
     assert_eq!(failure["retryable"], false);
     assert!(failure["recovery"].as_str().unwrap().contains("will not help"), "{failure}");
     error(&agent.try_run("x", "ls").await, "not_found");
-    error(&agent.call("environment_destroy", json!({"environment_id": "../x"})).await, "not_found");
     // The name is free again.
     agent.create("x").await;
     assert_ne!(agent.run("x", "cat work").await["exit_code"], 0);
+}
+
+#[tokio::test]
+async fn a_path_to_an_environment_is_none_of_its_names() {
+    let workshop = Workshop::open().await;
+    let mut agent = workshop.agent().await;
+    agent.create("x").await;
+    for path in ["../environments/x", "./x", "x/", "x/../x"] {
+        let force = json!({"environment_id": path, "force": true});
+        error(&agent.call("environment_destroy", force).await, "not_found");
+        error(&agent.try_run(path, "ls").await, "not_found");
+        let wish = json!({"title": "y", "environment_id": path, "allow_replace": true});
+        error(&agent.try_create(wish).await, "invalid_request");
+    }
+    assert_eq!(agent.run("x", "echo here").await["stdout"], "here\n");
+    assert_eq!(workshop.containers().await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_volumes_of_an_image_are_gone_with_its_environment() {
+    let workshop = Workshop::open().await;
+    let mut agent = workshop.agent().await;
+    let told = agent.create("plain").await;
+    let image = workshop.image_of(told["container_id"].as_str().unwrap(), "VOLUME /kept").await;
+    let told = facts(&agent.try_create(json!({"title": "x", "image": image.name()})).await);
+    let inspected = cofer_e2e::inspect(told["container_id"].as_str().unwrap()).await;
+    let mut mounts = inspected["Mounts"].as_array().unwrap().iter();
+    let mount = mounts.find(|mount| mount["Type"] == "volume").unwrap();
+    let volume = mount["Name"].as_str().unwrap();
+    assert!(podman(&["volume", "ls", "--quiet"]).await.contains(volume));
+    agent.destroy("x").await;
+    assert!(!podman(&["volume", "ls", "--quiet"]).await.contains(volume));
 }
 
 #[tokio::test]
@@ -148,6 +179,8 @@ async fn force_removes_the_branch_and_what_cannot_be_moved() {
     assert_eq!((&gone["branch_kept"], &gone["removed_paths"]), (&json!(false), &json!([worktree])));
     workshop.is_tidy("x").await;
     assert_eq!(workshop.git(&["for-each-ref", "refs/remotes/cofer"]).await, "");
+    let remote = workshop.repo().join(".git/cofer/remote.git");
+    assert_eq!(workshop.git_in(&remote, &["for-each-ref"]).await, "");
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
 //! A container that wants out: nothing it plants is run on the machine, nothing outside its
 //! worktree is read or written.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -28,8 +30,11 @@ async fn planted_repositories_hooks_and_filters_do_nothing() {
     assert_eq!(ran["stdout"], "end\n", "{ran}");
     agent.run("x", "echo 2 > sub/file").await;
     // The worktree's own `.git` cannot be touched from inside.
-    let gitfile = fs::read_to_string(workshop.worktree("x").join(".git")).unwrap();
-    assert!(gitfile.contains(".git/cofer/remote.git/worktrees/x"), "{gitfile}");
+    let home = workshop.repo().join(".git/cofer/environments/x");
+    for gitfile in [workshop.worktree("x").join(".git"), home.join("gitfile")] {
+        let gitfile = fs::read_to_string(gitfile).unwrap();
+        assert!(gitfile.contains(".git/cofer/remote.git/worktrees/x"), "{gitfile}");
+    }
     assert_eq!(workshop.git(&["show", "cofer/x:sub/file"]).await, "2");
     assert!(!workshop.git(&["ls-tree", "-r", "--name-only", "cofer/x"]).await.contains(".git/"));
     agent.destroy("x").await;
@@ -74,8 +79,13 @@ async fn an_impostor_in_the_executors_place_fools_nobody() {
     let decoy = workshop.beside("decoy.sock");
     let listener = std::os::unix::net::UnixListener::bind(&decoy).unwrap();
     listener.set_nonblocking(true).unwrap();
+    // Nor may the executor be changed, which others run too.
+    let shared = workshop.repo().join(".git/cofer");
+    let before = modes_in(&shared);
+    agent.run("x", "echo x > /.cofer/executor; busybox chmod 0777 /.cofer/executor").await;
+    assert_eq!(modes_in(&shared), before);
     let command = format!(
-        "busybox rm /.cofer/run/executor; busybox ln -s {} /.cofer/run/executor; echo x > /.cofer/executor; echo done",
+        "busybox rm /.cofer/run/executor; busybox ln -s {} /.cofer/run/executor; echo done",
         decoy.display()
     );
     agent.run("x", &command).await;
@@ -87,6 +97,40 @@ async fn an_impostor_in_the_executors_place_fools_nobody() {
     assert_eq!(listener.accept().map(drop).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     agent.destroy("x").await;
     workshop.is_tidy("x").await;
+}
+
+/// The files in a folder, with their modes.
+fn modes_in(folder: &Path) -> BTreeMap<PathBuf, u32> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| (path.clone(), path.metadata().unwrap().permissions().mode())).collect()
+}
+
+#[tokio::test]
+async fn what_the_person_has_set_up_elsewhere_has_no_say_in_an_environment() {
+    let workshop = Workshop::open().await;
+    let (proof, home) = (workshop.beside("proof"), workshop.beside("home"));
+    let ran = format!("touch {}; cat", proof.display());
+    let settings = format!("[filter \"x\"]\n\tclean = {ran:?}\n\tsmudge = {ran:?}\n");
+    fs::create_dir_all(home.join(".config/git")).unwrap();
+    fs::write(home.join(".gitconfig"), settings).unwrap();
+    fs::write(home.join(".config/git/attributes"), "* text eol=crlf\n").unwrap();
+    let elsewhere = workshop.beside("elsewhere").display().to_string();
+    // A filter of the person's is not lent to a container that names it, and what a shell says
+    // of another repository is not meant for this one.
+    let mut agent = workshop
+        .agent_with(&[
+            ("HOME", home.to_str().unwrap()),
+            ("GIT_DIR", &elsewhere),
+            ("GIT_WORK_TREE", &elsewhere),
+            ("GIT_INDEX_FILE", &elsewhere),
+        ])
+        .await;
+    agent.create("x").await;
+    agent.run("x", "echo '* filter=x' > .gitattributes; echo 1 > file").await;
+    facts(&agent.try_create(json!({"title": "y", "from_git_ref": "x"})).await);
+    assert_eq!(agent.run("y", "cat file README").await["stdout"], "1\nhello\n");
+    assert!(!proof.exists());
+    assert!(!Path::new(&elsewhere).exists());
 }
 
 #[tokio::test]
@@ -107,10 +151,12 @@ async fn a_repository_cannot_put_worktrees_elsewhere() {
     let workshop = Workshop::open().await;
     let elsewhere = workshop.beside("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
-    fs::remove_dir_all(workshop.repo().join(".cofer")).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, workshop.repo().join(".cofer")).unwrap();
     let mut agent = workshop.agent().await;
-    let failure = error(&agent.try_create(json!({"title": "x"})).await, "internal");
-    assert!(failure["message"].as_str().unwrap().contains("symbolic link"), "{failure}");
-    assert!(fs::read_dir(elsewhere).unwrap().next().is_none());
+    for link in [".cofer/worktrees", ".cofer"] {
+        fs::remove_dir_all(workshop.repo().join(link)).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, workshop.repo().join(link)).unwrap();
+        let failure = error(&agent.try_create(json!({"title": "x"})).await, "internal");
+        assert!(failure["message"].as_str().unwrap().contains("symbolic link"), "{failure}");
+        assert!(fs::read_dir(&elsewhere).unwrap().next().is_none(), "{link}");
+    }
 }

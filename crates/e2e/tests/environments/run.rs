@@ -35,6 +35,13 @@ async fn a_command_gives_its_exit_code_and_the_end_of_its_output() {
     assert!(stdout.starts_with("line 2489\n") && stdout.ends_with("line 3000\n"), "{stdout}");
     assert_eq!((&ran["stdout_truncated"], &ran["stderr_truncated"]), (&json!(true), &json!(false)));
 
+    let long = "busybox yes x | busybox tr -d '\\n' | head -c 100000 | busybox tee /dev/stderr";
+    let ran = agent.run("x", long).await;
+    for (stream, truncated) in [("stdout", "stdout_truncated"), ("stderr", "stderr_truncated")] {
+        assert_eq!(ran[stream].as_str().unwrap().len(), 64 * 1024, "{stream}");
+        assert_eq!(ran[truncated], true, "{stream}");
+    }
+
     let ran = agent.run("x", "kill -9 $$").await;
     assert_eq!((&ran["exit_code"], &ran["signal"]), (&json!(137), &json!(9)));
 }

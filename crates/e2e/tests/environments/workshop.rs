@@ -138,6 +138,14 @@ impl Workshop {
         listed.lines().map(str::to_owned).collect()
     }
 
+    /// An image of what is in a container, changed.
+    pub(crate) async fn image_of(&self, container: &str, change: &str) -> Image {
+        let name = image(&format!("of-{}", &container[..12]));
+        let args = ["commit", "--quiet", "--change", change, container, &name];
+        cofer_e2e::podman(&args).await;
+        Image(name)
+    }
+
     /// Whether nothing of an environment is left but its branch.
     pub(crate) async fn is_tidy(&self, id: &str) {
         assert_eq!(self.containers().await, Vec::<String>::new());
@@ -153,6 +161,23 @@ impl Workshop {
         .await;
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
         assert!(!mounts.contains(self.worktree(id).to_str().unwrap()), "{mounts}");
+    }
+}
+
+/// An image that a test made. Goes with its owner.
+pub(crate) struct Image(String);
+
+impl Image {
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        #[expect(clippy::disallowed_methods, reason = "a destructor cannot wait for a future")]
+        let ended = std::process::Command::new("podman").args(["rmi", "--force", &self.0]).output();
+        drop(ended);
     }
 }
 
