@@ -9,9 +9,9 @@ use genai::resolver::Endpoint;
 use genai::{ModelIden, ServiceTarget};
 use serde_json::{Value, json};
 
-use super::classify;
 use super::client::{SILENCE, adapter, auth, meaning};
 use super::settings::{ProviderKind, ProviderSettings};
+use super::{bound, classify};
 use crate::model::{
     Answer, ChatModel, Entry, ModelCall, ModelEvent, ModelRequest, ModelStream, TokenUsage,
 };
@@ -73,7 +73,7 @@ impl ChatModel for ProviderModel {
 
     fn ask(&self, request: ModelRequest) -> ModelStream {
         let this = self.clone();
-        let options = self.options(&request);
+        let options = bound::watched(self.options(&request));
         let request = chat_request(request, this.settings.kind);
         stream::once(async move {
             let asked = this.client.exec_chat_stream(this.target(), request, Some(&options)).await;
@@ -98,7 +98,14 @@ fn translate(model: ProviderModel, events: genai::chat::ChatStream) -> ModelStre
             return None;
         }
         loop {
-            let (item, over) = match events.next().await? {
+            let next = match bound::next(&mut events).await {
+                Ok(next) => next?,
+                Err(why) => {
+                    let failure = classify::unbounded(&model.settings, &why);
+                    return Some((Err(failure), (model, events, true)));
+                }
+            };
+            let (item, over) = match next {
                 Ok(ChatStreamEvent::Chunk(chunk)) => (Ok(ModelEvent::Text(chunk.content)), false),
                 Ok(ChatStreamEvent::ReasoningChunk(chunk)) => {
                     (Ok(ModelEvent::Reasoning(chunk.content)), false)

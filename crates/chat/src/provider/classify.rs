@@ -148,6 +148,13 @@ pub(super) fn silent(settings: &ProviderSettings, limit: Duration) -> ModelFailu
     ModelFailure::new(Kind::Timeout, message).hint("press Continue, or choose a faster model")
 }
 
+/// More was sent than an answer can be.
+pub(super) fn unbounded(settings: &ProviderSettings, why: &str) -> ModelFailure {
+    let message = format!("what {} sends was read no further: {why}", settings.name);
+    ModelFailure::new(Kind::ProviderError, message)
+        .hint(format!("try again, or another model; `{}` is at {}", settings.id, settings.base_url))
+}
+
 /// The provider's own words: the message in its JSON, else the beginning of its text.
 fn words(body: &str) -> String {
     let told = serde_json::from_str::<Value>(body).ok().and_then(|value| {

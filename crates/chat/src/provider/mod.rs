@@ -1,7 +1,8 @@
 //! The way to the providers of models: who they are and where (`settings`, `environment`), how
-//! they are asked (`ask`, over the crate genai), and what their failures mean (`classify`).
+//! they are asked (`ask`, over the crate genai, `bound` to what an answer may be), and what their failures mean (`classify`).
 
 mod ask;
+mod bound;
 mod classify;
 mod client;
 mod environment;

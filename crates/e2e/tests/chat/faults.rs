@@ -91,6 +91,27 @@ async fn an_error_inside_the_stream_is_told() {
 }
 
 #[tokio::test]
+async fn an_answer_without_bounds_costs_the_turn_and_not_the_daemon() {
+    let call = |index: u64, arguments: &str| {
+        let function = json!({"name": "way__echo", "arguments": arguments});
+        let calls = json!([{"index": index, "id": "call_1", "function": function}]);
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
+    };
+    // Room for as many calls as the number says would be more than there is memory.
+    let many = Reply::text(&["so far"]).then(call(4_000_000_000, "{}"));
+    let long = Reply::text(&["so far"]).then(call(0, &"x".repeat(5 << 20)));
+    let (daemon, _model) = world([many, long, Reply::text(&["fine"])]).await;
+    for why in ["more than 1024 calls", "longer than 4194304 bytes"] {
+        let seen = say(&daemon, "hello").await;
+        let error = seen.one("turnError");
+        assert_eq!(error["kind"], "provider_error");
+        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
+        assert_eq!(seen.text(), "so far");
+    }
+    assert_eq!(say(&daemon, "still there?").await.text(), "fine");
+}
+
+#[tokio::test]
 async fn a_rate_limit_is_waited_out_as_the_provider_says() {
     let limited = Reply::status(429, &json!({"error": {"message": "slow down"}}))
         .header("retry-after-ms", "50");
