@@ -59,8 +59,9 @@ export const offerQuery = (servers: readonly string[] | null, off: readonly stri
     queryKey: ["chat-tools", servers, off],
     queryFn: ({ signal }): Promise<ToolsView> => {
       const query = new URLSearchParams();
-      if (servers) query.set("servers", servers.join(","));
-      if (off.length > 0) query.set("tools_off", off.join(","));
+      // None is said by an empty one.
+      for (const server of servers?.length === 0 ? [""] : (servers ?? [])) query.append("servers", server);
+      for (const tool of off) query.append("tools_off", tool);
       return request<ToolsView>(`/chat/tools?${query}`, { signal });
     },
     staleTime: 10_000,

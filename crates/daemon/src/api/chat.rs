@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -87,27 +87,40 @@ pub(crate) async fn stop(
     Ok(Json(Stopped { stopped: app.chat.stop(conversation(&id)?).await? }))
 }
 
-/// What is to be offered.
-#[derive(Debug, Deserialize, IntoParams)]
+/// What is to be offered. A name may hold any sign that separates, so that each has a parameter
+/// of its own.
+#[derive(Debug, Default, PartialEq, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Choice {
-    /// The servers, with commas between them; all where it is missing.
-    servers: Option<String>,
-    /// Tools that are left out, as `server/tool`, with commas between them.
-    tools_off: Option<String>,
+    /// A server, once for each; all where it is missing, none where it is empty.
+    servers: Option<Vec<String>>,
+    /// A tool that is left out, as `server/tool`, once for each.
+    tools_off: Option<Vec<String>>,
+}
+
+impl Choice {
+    fn read(query: &str) -> Self {
+        let mut choice = Self::default();
+        for (key, value) in form_urlencoded::parse(query.as_bytes()) {
+            let names = match &*key {
+                "servers" => &mut choice.servers,
+                "tools_off" => &mut choice.tools_off,
+                _ => continue,
+            };
+            let names = names.get_or_insert_default();
+            if !value.is_empty() {
+                names.push(value.into_owned());
+            }
+        }
+        choice
+    }
 }
 
 /// The tools that a chat would offer, with what their definitions cost.
 #[utoipa::path(get, path = "/chat/tools", tag = "chat", params(Choice), responses((status = 200, body = ToolsView)))]
-pub(crate) async fn tools(
-    State(app): State<App>,
-    Params(choice): Params<Choice>,
-) -> Json<ToolsView> {
-    let names = |text: String| -> Vec<String> {
-        text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-    };
-    let off = choice.tools_off.map(names).unwrap_or_default();
-    let toolbox = Toolbox::new(app.supervisor().clone(), choice.servers.map(names), off);
+pub(crate) async fn tools(State(app): State<App>, RawQuery(query): RawQuery) -> Json<ToolsView> {
+    let Choice { servers, tools_off } = Choice::read(query.as_deref().unwrap_or_default());
+    let toolbox = Toolbox::new(app.supervisor().clone(), servers, tools_off.unwrap_or_default());
     Json(toolbox.view().await)
 }
 
@@ -146,4 +159,18 @@ fn events_until(
 
 fn frame(event: &ChatEvent) -> SseEvent {
     SseEvent::default().id(event.id.to_string()).event(event.name).data(&event.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_commas_are_chosen_by_a_parameter_each() {
+        let choice = Choice::read("servers=a%2Cb&servers=c+d&tools_off=a%2Cb%2Fx&other=1");
+        assert_eq!(choice.servers, Some(vec!["a,b".to_owned(), "c d".to_owned()]));
+        assert_eq!(choice.tools_off, Some(vec!["a,b/x".to_owned()]));
+        assert_eq!(Choice::read("servers=").servers, Some(vec![]), "none");
+        assert_eq!(Choice::read("").servers, None, "all");
+    }
 }

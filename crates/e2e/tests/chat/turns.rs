@@ -265,6 +265,25 @@ async fn servers_come_and_go_in_the_middle() {
 }
 
 #[tokio::test]
+async fn a_server_with_a_comma_in_its_name_is_chosen_as_others_are() {
+    let (daemon, _model) = world([Reply::text(&["ok"])]).await;
+    for name in ["com,ma", "other"] {
+        daemon.register(&wayward(name, &["--tools", "3"])).await;
+    }
+    let path = "/chat/tools?servers=com%2Cma&servers=other&tools_off=com%2Cma%2Ftool-0001";
+    let tools = daemon.get(path).await.expect(200);
+    let counts: Vec<(&str, u64)> = tools["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| (server["server"].as_str().unwrap(), server["tools"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(counts, [("com,ma", 2), ("other", 3), ("way", 0)]);
+    let none = daemon.get("/chat/tools?servers=").await.expect(200);
+    assert_eq!(none["estimated_tokens"], 0);
+}
+
+#[tokio::test]
 async fn the_tools_are_chosen_per_chat_and_kept_for_it() {
     let (daemon, model) = world([Reply::text(&["ok"])]).await;
     daemon.register(&wayward("other", &["--tools", "3"])).await;
