@@ -82,6 +82,13 @@ test("a chain of two tools is shown in time order, down to the wire", async ({ d
   await flight.getByText(/written meanwhile$/).waitFor();
   await flight.getByRole("button", named("Replay")).click();
   await flight.getByRole("region", named("Result of the replay")).waitFor();
+  await flight.getByRole("button", named("Edit arguments")).click();
+  await flight.getByRole("textbox", named("Arguments as JSON")).fill('{"text": "said otherwise", "times": 2}');
+  await flight.getByRole("button", named("Replay")).click();
+  const newest = async () => (await daemon.ask("GET", "/activity?limit=1")).calls[0].call_id;
+  await until(async () => (await daemon.ask("GET", `/activity/${await newest()}`)).request.text).toContain(
+    '"arguments":{"text": "said otherwise", "times": 2}',
+  );
   // The model was told what the tools gave.
   expect(JSON.stringify(model.requests.at(-1)!.messages)).toContain("42");
 

@@ -1,19 +1,17 @@
 // A call down to the wire: the exact request and answer, where the time went, what the server
 // wrote to stderr meanwhile, and the same request once more.
-import { useMutation, useQuery } from "@tanstack/react-query";
-import { RotateCcw } from "lucide-react";
+import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { ApiFailure } from "../api/client";
-import { useAway } from "../api/connection";
-import { queryClient } from "../api/queries";
 import type { RecordedCall, RecordedText, Stages } from "../api/schema";
 import { useLanguage } from "../settings/preferences";
 import { FailureAlert } from "../ui/alert";
 import { CopyButton } from "../ui/copy-button";
 import { bytes, clock, milliseconds, stripAnsi } from "../ui/format";
-import { JsonView, LongText } from "../ui/json-view";
+import { LongText } from "../ui/json-view";
 import { Loading } from "../ui/states";
-import { flightQuery, replay } from "./flight";
+import { flightQuery } from "./flight";
+import { ReplayCall } from "./replay-call";
 
 export function FlightRecorder({ callId }: { callId: string }) {
   const { t } = useTranslation();
@@ -37,7 +35,7 @@ function Recorded({ flight }: { flight: RecordedCall }) {
         <p className="text-sm text-soft">{t("flight.noResponse")}</p>
       )}
       <Stderr lines={flight.stderr} />
-      <Replay flight={flight} />
+      <ReplayCall flight={flight} />
     </div>
   );
 }
@@ -95,41 +93,6 @@ function Stderr({ lines }: { lines: RecordedCall["stderr"] }) {
     <div>
       <p className="mb-1 text-sm font-medium">{t("flight.stderr")}</p>
       <LongText text={text} label={t("flight.stderr")} />
-    </div>
-  );
-}
-
-function Replay({ flight }: { flight: RecordedCall }) {
-  const { t } = useTranslation();
-  const away = useAway();
-  const again = useMutation({
-    mutationFn: () => replay(flight.call_id),
-    onSettled: () => queryClient.invalidateQueries({ queryKey: ["activity"] }),
-  });
-  return (
-    <div className="space-y-2">
-      <p className="flex flex-wrap items-center gap-2">
-        <button
-          type="button"
-          className="btn btn-small"
-          disabled={away || !flight.replayable || again.isPending}
-          aria-busy={again.isPending}
-          onClick={() => again.mutate()}
-        >
-          <RotateCcw size={14} aria-hidden />
-          {t("flight.replay")}
-        </button>
-        <span className="text-sm text-soft">{t(flight.replayable ? "flight.replayHint" : "flight.notReplayable")}</span>
-      </p>
-      <div aria-live="polite">
-        {again.isError && <FailureAlert title={t("flight.replayFailed")} failure={again.error} />}
-        {again.data && (
-          <section aria-label={t("flight.replayed")}>
-            <p className="mb-1 text-sm font-medium">{t("flight.replayed")}</p>
-            <JsonView value={again.data.result} />
-          </section>
-        )}
-      </div>
     </div>
   );
 }

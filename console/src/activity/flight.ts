@@ -15,4 +15,6 @@ export const flightQuery = (callId: string) =>
     refetchOnWindowFocus: false,
   });
 
-export const replay = (callId: string) => request<Replayed>(`${flightPath(callId)}/replay`, { method: "POST" });
+/** The same request again, or with what the body says instead. */
+export const replay = (callId: string, body?: string) =>
+  request<Replayed>(`${flightPath(callId)}/replay`, { method: "POST", body });

@@ -140,17 +140,19 @@ test("once something else was asked, they begin closed", () => {
   expect(screen.getByRole("button", { name: "Used 3 tools" }).getAttribute("aria-expanded")).toBe("false");
 });
 
+const wire = (text: string) => ({ text, bytes: text.length, truncated: false, redacted: false });
+const flightOf = (call: ToolCall, request: string) => ({
+  call_id: call.call_id,
+  stages: { queue_ms: 1, write_ms: 2, server_ms: 30, read_ms: 4 },
+  request: wire(request),
+  response: wire('{"content":[]}'),
+  stderr: [{ seq: 1, at: "2026-01-01T00:00:00Z", stream: "stderr", line: "reading \u001b[31mnow" }],
+  replayable: true,
+});
+
 test("the flight recorder shows what went over the wire, and replays it", async () => {
   const call = fresh();
-  const wire = (text: string) => ({ text, bytes: text.length, truncated: false, redacted: false });
-  const flight = {
-    call_id: call.call_id,
-    stages: { queue_ms: 1, write_ms: 2, server_ms: 30, read_ms: 4 },
-    request: wire('{"jsonrpc":"2.0","id":7,"method":"tools/call"}'),
-    response: wire('{"content":[]}'),
-    stderr: [{ seq: 1, at: "2026-01-01T00:00:00Z", stream: "stderr", line: "reading \u001b[31mnow" }],
-    replayable: true,
-  };
+  const flight = flightOf(call, '{"jsonrpc":"2.0","id":7,"method":"tools/call"}');
   vi.stubGlobal("fetch", (url: string, init: RequestInit) =>
     Promise.resolve(
       Response.json(
@@ -168,4 +170,34 @@ test("the flight recorder shows what went over the wire, and replays it", async 
   for (const time of ["1.0 ms", "2.0 ms", "30 ms", "4.0 ms"]) expect(within(region).getByText(time)).toBeTruthy();
   await userEvent.click(within(region).getByRole("button", { name: "Replay" }));
   expect((await screen.findByRole("region", { name: "Result of the replay" })).textContent).toContain("again");
+});
+
+test("a replay can be given other arguments, once they are an object", async () => {
+  const call = fresh();
+  const flight = flightOf(call, '{"id":7,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}');
+  const sent: unknown[] = [];
+  vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
+    if (!url.endsWith("/replay")) return Promise.resolve(Response.json(flight));
+    sent.push(init.body);
+    return Promise.resolve(Response.json({ call_id: "y", result: {} }));
+  });
+  render(card(call));
+  await userEvent.click(button(call, "Flight recorder"));
+  const edit = await screen.findByRole("button", { name: "Edit arguments" });
+  await userEvent.click(edit);
+  expect(edit.getAttribute("aria-expanded")).toBe("true");
+  const box = screen.getByRole<HTMLTextAreaElement>("textbox", { name: "Arguments as JSON" });
+  expect(JSON.parse(box.value)).toEqual({ a: 1 });
+  const again = screen.getByRole<HTMLButtonElement>("button", { name: "Replay" });
+  await userEvent.clear(box);
+  await userEvent.type(box, "[[1]");
+  expect(box.getAttribute("aria-invalid")).toBe("true");
+  expect(screen.getByText("It must be a JSON object")).toBeTruthy();
+  expect(again.disabled).toBe(true);
+  await userEvent.clear(box);
+  await userEvent.type(box, '{{"a":2}');
+  await userEvent.click(again);
+  await userEvent.click(edit);
+  await userEvent.click(again);
+  expect(sent).toEqual(['{"params":{"name":"echo","arguments":{"a":2}}}', null]);
 });
