@@ -8,6 +8,8 @@ const target = process.env.COFER_TEST_TARGET ?? resolve(root, "target/debug");
 export const COFER = resolve(target, "cofer");
 /** An MCP server that misbehaves on order: crates/e2e/src/bin/wayward. */
 export const WAYWARD = resolve(target, "wayward");
+/** One that does everything the conformance suites ask for: crates/e2e/src/bin/exemplary. */
+export const EXEMPLARY = resolve(target, "exemplary");
 export const CHROMIUM = process.env.COFER_TEST_CHROMIUM || "/usr/bin/chromium";
 /** npm's published MCP servers, as scripts/setup-tests installs them. */
 export const NPM = process.env.COFER_TEST_NPM ?? resolve(root, ".cofer-test/npm");

@@ -145,6 +145,8 @@ export type ConversationView = ConversationSummary & {
   last_event_id: string;
   /** Oldest first. */
   messages: (Message)[];
+  /** What servers want to know of the person before their calls go on. */
+  questions: (Question)[];
   /** The servers whose tools are offered; null for all. */
   servers?: (string)[] | null;
   /** Tools that are not offered, as `server/tool`. */
@@ -614,6 +616,24 @@ export type ProvidersView = {
   providers: (ProviderView)[];
 };
 
+/** A question that is open. */
+export type Question = Wish & {
+  /** The call during which it is asked. */
+  call_id: string;
+  /** The question. */
+  id: string;
+  /** Who asks. */
+  server: string;
+};
+
+/** What the person answers. */
+export type QuestionReply = {
+  /** Whether they do. */
+  action: ReplyAction;
+  /** The values, for a form that is accepted. */
+  content?: Record<string, unknown> | null;
+};
+
 /** One call down to the wire. */
 export type RecordedCall = ActivityEntry & {
   /** Whether the same request can be made again. */
@@ -655,6 +675,9 @@ export type Replayed = {
   /** The JSON-RPC result, as the server sent it. */
   result: unknown;
 };
+
+/** Whether the person does what a server wants. */
+export type ReplyAction = "accept" | "decline" | "cancel";
 
 /** Why a repository could not be looked into. */
 export type RepositoryError = {
@@ -879,6 +902,17 @@ export type ServerView = {
 /** How many server processes serve the clients. */
 export type Sharing = "shared" | "per_session";
 
+/** Who says something to the model. */
+export type Speaker = "user" | "assistant";
+
+/** A text of somebody's. */
+export type Spoken = {
+  /** Whose. */
+  role: Speaker;
+  /** The words. */
+  text: string;
+};
+
 /** Where the time of a call went, in milliseconds. */
 export type Stages = {
   /** Waiting for the server to be free. */
@@ -1037,6 +1071,8 @@ export type ToolsView = {
 /** One turn. */
 export type TurnRequest = {
   action?: Action | null;
+  /** Whether somebody looks on who can answer what servers ask; else they are told that nobody can. */
+  attended?: boolean | null;
   /** The conversation; a new one where it is missing. */
   conversation_id?: string | null;
   /** What the person says. */
@@ -1110,4 +1146,27 @@ export type VolumeView = {
   /** That server's name; none once the server is removed. */
   server?: string | null;
   server_id?: ServerId | null;
+};
+
+/** What a server wants. */
+export type Wish = {
+  /** What for. */
+  message: string;
+  /** Which, as a JSON schema. */
+  schema: Record<string, unknown>;
+  wish: "form";
+} | {
+  /** What for. */
+  message: string;
+  /** The page. */
+  url: string;
+  wish: "url";
+} | {
+  /** How long its answer may be. */
+  max_tokens?: number | null;
+  /** What it is asked. */
+  messages: (Spoken)[];
+  /** What the model is to know before. */
+  system?: string | null;
+  wish: "sampling";
 };

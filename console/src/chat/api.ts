@@ -10,6 +10,7 @@ import type {
   ProviderTest,
   ProviderView,
   ProvidersView,
+  QuestionReply,
   Stopped,
   ToolsView,
   TurnRequest,
@@ -89,6 +90,8 @@ export const wholeCallQuery = (conversation: string, call: string) =>
 export const rename = (id: string, title: string) =>
   request<ConversationSummary>(conversationPath(id), { method: "PATCH", body: { title } });
 export const remove = (id: string) => request<void>(conversationPath(id), { method: "DELETE" });
+export const answerQuestion = (id: string, question: string, reply: QuestionReply) =>
+  request<void>(`${conversationPath(id)}/questions/${encodeURIComponent(question)}`, { method: "POST", body: reply });
 export const stopTurn = (id: string) => request<Stopped>(`${conversationPath(id)}/stop`, { method: "POST" });
 
 /** Begins a turn and gives back the id of its conversation. The answer streams its events; the

@@ -7,6 +7,7 @@ import { type Block, blocksOf } from "./blocks";
 import { CallRuns } from "./call-runs";
 import type { LiveConversation } from "./conversation";
 import { AnswerView, ContinueButton, type GoOn, NoticeView, Thinking, UserView } from "./message-view";
+import { OpenQuestions } from "./question-view";
 
 /** So near to the end counts as being there. */
 const NEAR = 48;
@@ -28,9 +29,11 @@ export function ConversationLog({ conversation, sent, goOn, onEarlier }: Props) 
   return (
     <LogFrame follow={`${conversation.id} ${sent}`}>
       {conversation.earlier && <Earlier onEarlier={onEarlier} />}
-      {blocks.map((block) => (
-        <BlockView key={block.key} block={block} conversation={conversation.id} goOn={running ? null : goOn} />
-      ))}
+      <OpenQuestions value={conversation.questions}>
+        {blocks.map((block) => (
+          <BlockView key={block.key} block={block} conversation={conversation.id} goOn={running ? null : goOn} />
+        ))}
+      </OpenQuestions>
       {idle && <Thinking />}
       {conversation.retrying && (
         <p role="status" className="text-sm text-warn">

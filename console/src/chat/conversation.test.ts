@@ -125,3 +125,21 @@ test("ids are compared as numbers of any length", () => {
   expect(isAfter("99", "100")).toBe(false);
   expect(isAfter("99999999999999999999", "99999999999999999998")).toBe(true);
 });
+
+test("a question is open until it is closed, or until the turn ends", () => {
+  const asked = {
+    id: "q",
+    call_id: "call-1",
+    server: "fs",
+    wish: "url" as const,
+    message: "",
+    url: "https://a.example/",
+  };
+  const open = applyAll(begin(conversation({ running: true })), [event(101, "questionAsked", asked)]);
+  expect(open.questions.map(({ id }) => id)).toEqual(["q"]);
+  expect(applyAll(open, [event(102, "questionAsked", asked)]).questions).toHaveLength(1);
+  const closed = event(103, "questionClosed", { question_id: "q", call_id: "call-1" });
+  expect(applyAll(open, [closed]).questions).toEqual([]);
+  const over = event(104, "turnFinished", { reason: "stopped", steps: 1, at: "" });
+  expect(applyAll(open, [over]).questions).toEqual([]);
+});

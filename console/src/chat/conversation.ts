@@ -1,6 +1,6 @@
 // A conversation and what each event makes of it. Pure: a new object for what changed, the same
 // one for what did not, so that only what changed is drawn again.
-import type { AssistantMessage, ChatEvent, Conversation, Message, Notice, Retrying, ToolCall } from "./types";
+import type { AssistantMessage, ChatEvent, Conversation, Message, Notice, Question, Retrying, ToolCall } from "./types";
 
 /** A conversation as it is shown: what is stored, and what only this moment knows. */
 export type LiveConversation = Conversation & { retrying: Retrying | null };
@@ -68,6 +68,10 @@ function change(conversation: LiveConversation, { event, data }: ChatEvent): Liv
       }));
     case "messageFinished":
       return withAnswer(conversation, data.message_id, (answer) => ({ ...answer, state: data.state, text: data.text }));
+    case "questionAsked":
+      return { ...conversation, questions: [...without(conversation.questions, data.id), data] };
+    case "questionClosed":
+      return { ...conversation, questions: without(conversation.questions, data.question_id) };
     case "retrying":
       return { ...conversation, retrying: data };
     case "limitReached":
@@ -108,10 +112,13 @@ function turnFinished(conversation: LiveConversation, data: Data<"turnFinished">
     turn_id: null,
     can_continue: data.reason !== "done",
     retrying: null,
+    questions: [],
     messages: conversation.messages.map((message) => (message.role === "assistant" ? settled(message) : message)),
   };
   return data.reason === "stopped" ? withNotice(ended, data.turn_id, { notice: "stopped" }) : ended;
 }
+
+const without = (questions: Question[], id: string) => questions.filter((question) => question.id !== id);
 
 function settled(answer: AssistantMessage): AssistantMessage {
   const running = answer.tool_calls.some(({ status }) => status === "running");

@@ -8,6 +8,7 @@ import { useLanguage } from "../settings/preferences";
 import { duration, milliseconds } from "../ui/format";
 import { JsonView, LongText } from "../ui/json-view";
 import { DisclosureButton, useOpen } from "./disclosure";
+import { Questions } from "./question-view";
 import { ResultView, hasContent } from "./result-view";
 import type { CallStatus, ToolCall } from "./types";
 
@@ -30,6 +31,7 @@ export const ToolCard = memo(function ToolCard({ conversation, call }: Props) {
       className={`tool-card ${call.status === "error" ? "border-l-2 border-l-bad" : ""}`}
     >
       <Sections call={call} conversation={conversation} sections={sections} head={<Head call={call} />} />
+      {call.status === "running" && <Questions conversation={conversation} callId={call.call_id} />}
     </div>
   );
 });

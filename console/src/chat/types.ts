@@ -17,6 +17,9 @@ export type CallContent = {
 export type ToolCall = Omit<api.ToolCard, "result" | "name" | "model_call_id"> & { result?: CallContent | null };
 export type CallStatus = api.CallStatus;
 
+/** What a server wants to know before its call goes on. */
+export type Question = api.Question;
+
 export type UserMessage = api.UserMessage & { role: "user" };
 export type AssistantMessage = Omit<api.AssistantMessage, "tool_calls" | "provider" | "model"> & {
   role: "assistant";
@@ -49,6 +52,8 @@ export type ChatEvents = {
   >;
   toolCallFinished: In<{ message_id: string; at: string } & Omit<ToolCall, "title" | "arguments" | "started_at">>;
   messageFinished: In<{ message_id: string; state: "complete" | "stopped" | "error"; text: string; at: string }>;
+  questionAsked: In<Question>;
+  questionClosed: In<{ question_id: string; call_id: string }>;
   retrying: In<Retrying>;
   limitReached: In<{ steps: number; limit: number }>;
   turnError: In<api.ModelFailure>;

@@ -22,6 +22,8 @@ export function useTurn(id: string | null, chosen: Chosen) {
         ...(chosen.model ? { model: chosen.model } : {}),
         servers: chosen.servers,
         tools_off: chosen.toolsOff,
+        // Whoever sends from here can be asked.
+        attended: true,
       });
     } catch (error) {
       tellFailure(t("chat.sendFailed"), error);

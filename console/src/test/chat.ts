@@ -17,6 +17,7 @@ export function conversation(part: Partial<Conversation> = {}): Conversation {
     last_event_id: "100",
     can_continue: false,
     earlier: false,
+    questions: [],
     messages: [],
     ...part,
   };

@@ -42,6 +42,12 @@ export function fieldsOf(schema: JsonSchema, root: JsonSchema, depth = 0): [stri
   ]);
 }
 
+/** What the fields of an object have where nobody writes anything. */
+export function defaultsOf(schema: JsonSchema): Record<string, unknown> {
+  const fields = fieldsOf(schema, schema).filter(([, field]) => field.schema.default !== undefined);
+  return Object.fromEntries(fields.map(([name, field]) => [name, field.schema.default]));
+}
+
 /** `true` and `{}` allow anything. */
 const asSchema = (value: unknown): JsonSchema =>
   typeof value === "object" && value !== null ? (value as JsonSchema) : {};

@@ -20,9 +20,9 @@ function initialOf(schema: JsonSchema): Record<string, unknown> {
 }
 
 /** The arguments, in both of their forms, and what is wrong with them. */
-export function useArguments(schema: JsonSchema) {
+export function useArguments(schema: JsonSchema, start: Record<string, unknown> = {}) {
   const { t } = useTranslation();
-  const [value, setPlain] = useState<unknown>(() => initialOf(schema));
+  const [value, setPlain] = useState<unknown>(() => ({ ...initialOf(schema), ...start }));
   const [text, setText] = useState<string | null>(null);
   const [round, setRound] = useState(0);
   const [tried, setTried] = useState(false);

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::message::{AssistantState, CallEnd, CallStatus, Problem, ToolCard, UserMessage};
 use crate::turn::{Action, Reason};
-use crate::{ModelFailure, ModelFailureKind, TokenUsage};
+use crate::{ModelFailure, ModelFailureKind, Question, TokenUsage};
 
 /// A server whose tools could not be offered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -90,6 +90,11 @@ pub enum EventBody {
         #[serde(with = "time::serde::rfc3339")]
         at: OffsetDateTime,
     },
+    QuestionAsked(Question),
+    QuestionClosed {
+        question_id: Uuid,
+        call_id: Uuid,
+    },
     Retrying {
         attempt: u32,
         of: u32,
@@ -127,6 +132,8 @@ impl EventBody {
             Self::ToolCallStarted { .. } => "toolCallStarted",
             Self::ToolCallFinished { .. } => "toolCallFinished",
             Self::MessageFinished { .. } => "messageFinished",
+            Self::QuestionAsked(_) => "questionAsked",
+            Self::QuestionClosed { .. } => "questionClosed",
             Self::Retrying { .. } => "retrying",
             Self::LimitReached { .. } => "limitReached",
             Self::TurnError(_) => "turnError",

@@ -16,6 +16,7 @@ mod name;
 mod notice;
 mod problem;
 mod provider;
+mod question;
 mod result;
 mod retry;
 mod tools;
@@ -37,6 +38,9 @@ pub use problem::{problem_of_result, problem_of_rpc};
 pub use provider::{
     Environment, ProviderKind, ProviderModel, ProviderSettings, Providers, check_base_url,
     check_provider_id,
+};
+pub use question::{
+    Question, QuestionRefused, QuestionReply, ReplyAction, Speaker, Spoken, Wish, elicited, sample,
 };
 pub use result::{LISTED_BYTES, cut_result, result_text};
 pub use tools::{CallOutcome, Offer, OfferedTool, ToolKind, ToolRequest, Tools};

@@ -33,6 +33,8 @@ pub struct ModelRequest {
     pub tools: Vec<OfferedTool>,
     /// Whether it may call them.
     pub may_call: bool,
+    /// How long the answer may be, where that is not for the provider to say.
+    pub max_tokens: Option<u32>,
 }
 
 /// One entry of the conversation, as a model sees it.

@@ -225,6 +225,7 @@ impl Progress<'_> {
             history: turn.history.clone(),
             tools: offer.tools.clone(),
             may_call,
+            max_tokens: None,
         };
         let mut message = self.new_message();
         let mut begun = false;

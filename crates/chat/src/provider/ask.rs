@@ -46,6 +46,9 @@ impl ProviderModel {
             .with_capture_tool_calls(true)
             .with_stream_header_timeout(SILENCE)
             .with_stream_read_timeout(SILENCE);
+        if let Some(tokens) = request.max_tokens {
+            options = options.with_max_tokens(tokens);
+        }
         if !request.may_call
             && !request.tools.is_empty()
             && self.settings.kind != ProviderKind::Ollama

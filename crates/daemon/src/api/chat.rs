@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
+use cofer_chat::QuestionReply;
 use cofer_model::ErrorBody;
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,24 @@ pub(crate) async fn stop(
     Path(id): Path<String>,
 ) -> Result<Json<Stopped>, ApiError> {
     Ok(Json(Stopped { stopped: app.chat.stop(conversation(&id)?).await? }))
+}
+
+/// Answer what a server asks while one of its calls runs in the conversation.
+#[utoipa::path(post, path = "/chat/conversations/{id}/questions/{question_id}", tag = "chat",
+    params(("id" = Uuid, Path), ("question_id" = Uuid, Path)), request_body = QuestionReply,
+    responses((status = 204), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub(crate) async fn answer(
+    State(app): State<App>,
+    Path((id, question)): Path<(String, String)>,
+    JsonBody(body): JsonBody,
+) -> Result<StatusCode, ApiError> {
+    let reply: QuestionReply = serde_json::from_value(body)
+        .map_err(|error| ApiError::invalid_part("action", error.to_string()))?;
+    let question = question
+        .parse()
+        .map_err(|_| ApiError::not_found(format!("there is no question “{question}”")))?;
+    app.chat.answer(conversation(&id)?, question, reply).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// What is to be offered. A name may hold any sign that separates, so that each has a parameter

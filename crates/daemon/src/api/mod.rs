@@ -101,6 +101,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(chat::tools))
         .routes(routes!(chat::events))
         .routes(routes!(chat::stop))
+        .routes(routes!(chat::answer))
         .routes(routes!(chat_conversations::list))
         .routes(routes!(
             chat_conversations::show,

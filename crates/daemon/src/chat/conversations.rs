@@ -1,6 +1,6 @@
 //! Conversations: listed, read, renamed, removed; and what was chosen for each.
 
-use cofer_chat::{AssistantState, Message, ToolCard};
+use cofer_chat::{AssistantState, Message, Question, ToolCard};
 use cofer_store::{ConversationRecord, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -106,6 +106,8 @@ pub(crate) struct ConversationView {
     can_continue: bool,
     /// Whether there are messages before these.
     earlier: bool,
+    /// What servers want to know of the person before their calls go on.
+    questions: Vec<Question>,
     /// Oldest first.
     pub(super) messages: Vec<Message>,
 }
@@ -273,6 +275,7 @@ impl Chat {
             last_event_id: glance.last_id.to_string(),
             can_continue: running.is_none() && messages.last().is_some_and(is_open),
             earlier,
+            questions: glance.questions.clone(),
             messages,
         }
     }
@@ -340,6 +343,7 @@ mod tests {
             model: model.map(str::to_owned),
             servers: None,
             tools_off: None,
+            attended: None,
         };
         let chosen = Chosen::default().with(&request("a", Some("m")));
         assert_eq!(chosen.clone().with(&request("a", None)).model.as_deref(), Some("m"));

@@ -4,12 +4,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cofer_chat::{EventBody, Message};
+use cofer_chat::{EventBody, Message, Question};
 use serde::Serialize;
 use time::OffsetDateTime;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use super::questions::Asked;
 
 /// How many events of one conversation are remembered.
 const EVENTS: usize = 8192;
@@ -55,7 +57,7 @@ pub(crate) struct Live {
     feed: broadcast::Sender<Arc<ChatEvent>>,
 }
 
-struct State {
+pub(super) struct State {
     last_id: u64,
     /// The newest event that was forgotten, or the one before the first.
     forgotten: u64,
@@ -65,6 +67,7 @@ struct State {
     /// The last turn's messages, also when it has ended: the store may have been read before.
     messages: Vec<Message>,
     turn_id: Option<Uuid>,
+    pub(super) questions: Vec<Asked>,
 }
 
 struct Running {
@@ -81,6 +84,8 @@ pub(crate) struct Glance {
     /// The last turn, running or not.
     pub(crate) turn_id: Option<Uuid>,
     pub(crate) messages: Vec<Message>,
+    /// What servers want to know of the person.
+    pub(crate) questions: Vec<Question>,
     pub(crate) last_id: u64,
 }
 
@@ -165,6 +170,7 @@ impl Live {
             running: None,
             messages: Vec::new(),
             turn_id: None,
+            questions: Vec::new(),
         };
         Self { conversation, state: Mutex::new(state), feed: broadcast::Sender::new(BEHIND) }
     }
@@ -202,7 +208,7 @@ impl Live {
         state.end();
     }
 
-    fn publish(
+    pub(super) fn publish(
         &self,
         state: &mut State,
         turn_id: Option<Uuid>,
@@ -231,6 +237,7 @@ impl Live {
             running: state.running.as_ref().map(|running| running.turn_id),
             turn_id: state.turn_id,
             messages: state.messages.clone(),
+            questions: state.questions.iter().map(|asked| asked.question.clone()).collect(),
             last_id: state.last_id,
         }
     }
@@ -270,7 +277,7 @@ impl Live {
         self.is_running() || self.feed.receiver_count() > 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

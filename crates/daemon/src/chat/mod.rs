@@ -7,15 +7,18 @@ mod journal;
 mod listing;
 mod live;
 mod naming;
+mod person;
 mod provider_change;
 mod providers;
 mod providers_view;
+mod questions;
 mod request;
 mod toolbox;
 mod tools_view;
 mod turns;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use cofer_chat::{Environment, Providers};
@@ -45,6 +48,8 @@ pub(crate) struct Chat {
     environment: Environment,
     live: LiveConversations,
     turns: TaskTracker,
+    /// Counts those who are asked by servers.
+    last_client: AtomicU64,
     closing: CancellationToken,
 }
 
@@ -67,6 +72,7 @@ impl Chat {
             environment,
             live: LiveConversations::default(),
             turns: TaskTracker::new(),
+            last_client: AtomicU64::new(0),
             closing,
         }
     }

@@ -15,8 +15,16 @@ const MAX_MESSAGE: usize = 256 * 1024;
 pub(super) const MAX_MODEL: usize = 200;
 /// The longest list of servers or tools.
 const MAX_NAMES: usize = 1000;
-const FIELDS: [&str; 7] =
-    ["conversation_id", "message", "action", "provider", "model", "servers", "tools_off"];
+const FIELDS: [&str; 8] = [
+    "conversation_id",
+    "message",
+    "action",
+    "provider",
+    "model",
+    "servers",
+    "tools_off",
+    "attended",
+];
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
@@ -36,6 +44,9 @@ pub(crate) struct TurnRequest {
     pub(crate) servers: Option<Option<Vec<String>>>,
     /// Tools that are not offered, as `server/tool`. Kept for the conversation.
     pub(crate) tools_off: Option<Vec<String>>,
+    /// Whether somebody looks on who can answer what servers ask; else they are told that nobody
+    /// can.
+    pub(crate) attended: Option<bool>,
 }
 
 /// Tells null, which means all, from nothing, which means as before.
@@ -121,6 +132,7 @@ fn mistyped(map: &Map<String, Value>) -> Vec<FieldError> {
             "action" if !matches!(value.as_str(), Some("continue" | "answer_now")) => {
                 "is neither `continue` nor `answer_now`"
             }
+            "attended" if !value.is_boolean() => "is neither true nor false",
             "servers" | "tools_off" if !is_texts(value) => "is not a list of texts",
             _ => continue,
         };
@@ -166,6 +178,7 @@ mod tests {
             (json!({"action": "continue"}), "conversation_id"),
             (json!({"message": "x", "conversation_id": "7"}), "conversation_id"),
             (json!({"message": "x", "servers": [1]}), "servers"),
+            (json!({"message": "x", "attended": "yes"}), "attended"),
             (json!({"message": "x", "model": ""}), "model"),
             (json!({"message": "x", "colour": 1}), "colour"),
             (json!([]), "body"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::listing::{ALL, READ, list};
+use super::person::Person;
 use super::tools_view::ToolsView;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -28,6 +29,8 @@ pub(crate) struct Toolbox {
     /// None for all.
     servers: Option<Vec<String>>,
     off: HashSet<String>,
+    /// Who answers what servers ask.
+    person: Option<Person>,
     lists: Mutex<HashMap<ServerId, Listed>>,
 }
 
@@ -60,7 +63,12 @@ impl Toolbox {
         off: Vec<String>,
     ) -> Self {
         let off = off.into_iter().collect();
-        Self { supervisor, servers, off, lists: Mutex::default() }
+        Self { supervisor, servers, off, person: None, lists: Mutex::default() }
+    }
+
+    /// The same, with somebody who answers what servers ask.
+    pub(super) fn attended_by(self, person: Person) -> Self {
+        Self { person: Some(person), ..self }
     }
 
     fn wanted(&self) -> Vec<ServerHandle> {
@@ -177,7 +185,11 @@ impl Tools for Toolbox {
             call_id: Some(request.call_id),
             ..Asking::new(method, Some(Bytes::from(params.to_string())))
         };
-        outcome(&request.server, handle.call_by(asking).await)
+        let result = match &self.person {
+            Some(person) => person.call(&handle, request.call_id, params, asking).await,
+            None => handle.call_by(asking).await,
+        };
+        outcome(&request.server, result)
     }
 }
 

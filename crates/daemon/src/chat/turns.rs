@@ -1,6 +1,7 @@
 //! Turns as tasks of the daemon's own: a lost connection does not end one.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cofer_chat::{
@@ -8,6 +9,7 @@ use cofer_chat::{
     ProviderModel, ProviderSettings, Reason, TokenUsage, Turn, UserMessage, Wholes, history,
     result_text,
 };
+use cofer_mcp::ClientId;
 use cofer_store::ConversationRecord;
 use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +20,7 @@ use super::conversations::{Chosen, chosen, failed, no_such};
 use super::journal::{StoreJournal, not_kept};
 use super::live::{Begun, Busy, Live, LiveFeed, MAX_TURNS};
 use super::naming::title_of;
+use super::person::Person;
 use super::request::TurnRequest;
 use super::toolbox::Toolbox;
 use crate::api::error::ApiError;
@@ -40,6 +43,7 @@ struct Task {
     action: Action,
     stop: CancellationToken,
     chosen: Chosen,
+    attended: bool,
     model: Result<(ProviderSettings, Option<String>), ModelFailure>,
 }
 
@@ -79,7 +83,8 @@ impl Chat {
         live.tell(Some(turn_id), &first, message.map(Message::User).as_ref());
         let Begun { stop, before } = begun;
         let feed = live.listen(Some(before));
-        let task = Task { live, turn_id, action: request.action(), stop, chosen: now, model };
+        let (action, attended) = (request.action(), request.attended == Some(true));
+        let task = Task { live, turn_id, action, stop, chosen: now, attended, model };
         let chat = Arc::clone(self);
         self.turns.spawn(async move { chat.run(task, guard).await });
         Ok(Started { conversation_id, turn_id, feed })
@@ -162,14 +167,16 @@ impl Chat {
     }
 
     async fn run(&self, task: Task, mut guard: TurnGuard) {
-        let Task { live, turn_id, action, stop, chosen, model } = task;
+        let Task { live, turn_id, action, stop, chosen, attended, model } = task;
         let journal =
             StoreJournal { store: Arc::clone(&self.store), live: Arc::clone(&live), turn_id };
         let finished = match self.prepare(live.conversation, turn_id, model).await {
             Ok((model, messages, wholes)) => {
                 tracing::info!(conversation = %live.conversation, turn = %turn_id, provider = model.provider(), model = model.name(), "a turn began");
+                let person = self.person(&live, turn_id, &model, attended);
                 let tools =
-                    Toolbox::new(self.supervisor.clone(), chosen.servers, chosen.tools_off.clone());
+                    Toolbox::new(self.supervisor.clone(), chosen.servers, chosen.tools_off.clone())
+                        .attended_by(person);
                 let calls = messages.iter().flat_map(Message::cards).map(|card| card.n).max();
                 let turn = Turn {
                     id: turn_id,
@@ -187,6 +194,18 @@ impl Chat {
         };
         guard.finish(finished);
         tracing::info!(conversation = %live.conversation, turn = %turn_id, reason = ?finished.reason, steps = finished.steps, "a turn ended");
+    }
+
+    /// Who can be asked by servers during a turn. The gateway counts its clients from below.
+    fn person(
+        &self,
+        live: &Arc<Live>,
+        turn_id: Uuid,
+        model: &ProviderModel,
+        is_there: bool,
+    ) -> Person {
+        let client = ClientId(u64::MAX - self.last_client.fetch_add(1, Ordering::Relaxed));
+        Person { is_there, live: Arc::clone(live), turn_id, model: model.clone(), client }
     }
 
     /// The model and the conversation so far.

@@ -7,6 +7,7 @@ mod faults;
 mod flights;
 mod mock;
 mod providers;
+mod questions;
 mod support;
 mod turns;
 mod watching;
