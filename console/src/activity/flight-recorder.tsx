@@ -51,8 +51,9 @@ function Times({ stages }: { stages: Stages }) {
   return (
     <div>
       <div aria-hidden className="mb-1.5 flex h-1.5 overflow-hidden rounded-full bg-sunken">
+        {/* In microseconds: shares that add up to less than 1 would leave the line's end empty. */}
         {parts.map(([stage, ms], index) => (
-          <span key={stage} className={COLOURS[index]} style={{ flexGrow: ms }} />
+          <span key={stage} className={COLOURS[index]} style={{ flexGrow: ms * 1000 }} />
         ))}
       </div>
       <dl className="flex flex-wrap gap-x-5 gap-y-1 text-sm">

@@ -143,3 +143,14 @@ test("a question is open until it is closed, or until the turn ends", () => {
   const over = event(104, "turnFinished", { reason: "stopped", steps: 1, at: "" });
   expect(applyAll(open, [over]).questions).toEqual([]);
 });
+
+test("a notice that was stored before its event came is not shown twice", () => {
+  const error = { kind: "no_such_model" as const, message: "no", hint: null, retry_after: null };
+  const stored = { id: "n", turn_id: "t", role: "notice" as const, at, notice: "error" as const, error };
+  const read = begin(conversation({ running: true, messages: [stored] }));
+  expect(applyAll(read, [event(101, "turnError", error)]).messages).toEqual([stored]);
+  const other = { ...stored, turn_id: "before" };
+  expect(applyAll(begin(conversation({ messages: [other] })), [event(101, "turnError", error)]).messages).toHaveLength(
+    2,
+  );
+});

@@ -171,8 +171,13 @@ type NoticeBody =
   | { notice: "error"; error: Extract<Notice, { notice: "error" }>["error"] }
   | { notice: "stopped" };
 
-/** Events give notices no id; a turn has at most one of each sort. */
+/** Events give notices no id; a turn has at most one of each sort. It may be known already: it is
+ *  stored before the event tells of it, and the conversation may have been read between. */
 function withNotice(conversation: LiveConversation, turn: string, body: NoticeBody): LiveConversation {
+  const known = conversation.messages.some(
+    (message) => message.role === "notice" && message.turn_id === turn && message.notice === body.notice,
+  );
+  if (known) return { ...conversation, retrying: null };
   const notice = { id: `${turn}:${body.notice}`, turn_id: turn, role: "notice", at: "", ...body } as Notice;
   return { ...conversation, retrying: null, messages: added(conversation.messages, notice) };
 }
