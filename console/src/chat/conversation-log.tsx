@@ -101,6 +101,7 @@ function LogFrame({ follow, children }: { follow: string; children: ReactNode })
   const frame = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
+  const top = useRef(0);
   const [atEnd, setAtEnd] = useState(true);
   const toEnd = () => {
     stuck.current = true;
@@ -121,9 +122,15 @@ function LogFrame({ follow, children }: { follow: string; children: ReactNode })
     grown.observe(box);
     return () => grown.disconnect();
   }, []);
+  // The event of our own scrolling comes late, when more may stand below: only who scrolls up wants
+  // to stay where they are.
   const scrolled = () => {
-    stuck.current = isNearEnd(frame.current!);
-    setAtEnd(stuck.current);
+    const box = frame.current!;
+    const [before, near] = [top.current, isNearEnd(box)];
+    top.current = box.scrollTop;
+    if (near) stuck.current = true;
+    else if (box.scrollTop < before) stuck.current = false;
+    setAtEnd(near);
   };
   // Who opens a card wants to read it, not to be taken to the end.
   const pressed = (event: MouseEvent) => {

@@ -1,6 +1,7 @@
 // What came of asking a provider's model a question.
 import type { UseMutationResult } from "@tanstack/react-query";
 import { CircleCheck, LoaderCircle } from "lucide-react";
+import { useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import type { ModelFailure, ProviderTest } from "../api/schema";
 import { problemWords } from "../chat/problem";
@@ -12,8 +13,13 @@ export type Testing = Pick<UseMutationResult<ProviderTest>, "data" | "error" | "
 
 export function TestReport({ test }: { test: Testing }) {
   const { t } = useTranslation();
+  const report = useRef<HTMLDivElement>(null);
+  // On a phone it stands below what is in sight.
+  useEffect(() => {
+    if (test.data || test.error) report.current?.scrollIntoView({ block: "nearest" });
+  }, [test.data, test.error]);
   return (
-    <div aria-live="polite">
+    <div ref={report} aria-live="polite">
       {test.isPending ? (
         <p className="flex items-center gap-2 text-sm text-soft">
           <LoaderCircle size={14} className="spin" aria-hidden />
