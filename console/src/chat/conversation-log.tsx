@@ -114,8 +114,11 @@ function LogFrame({ follow, children }: { follow: string; children: ReactNode })
   }, [follow]);
   useEffect(() => {
     const box = frame.current!;
+    const shown = new WeakSet<Element>();
     const grown = new ResizeObserver(() => {
-      if (stuck.current) box.scrollTo({ top: box.scrollHeight });
+      const start = stuck.current ? startOfQuestion(box, shown) : null;
+      if (start !== null) stuck.current = false;
+      if (stuck.current || start !== null) box.scrollTo({ top: start ?? box.scrollHeight });
       setAtEnd(isNearEnd(box));
     });
     grown.observe(content.current!);
@@ -169,3 +172,12 @@ function LogFrame({ follow, children }: { follow: string; children: ReactNode })
 }
 
 const isNearEnd = (box: HTMLElement) => box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
+
+/** Where a question begins that is new and longer than the box: it is read from its beginning. */
+function startOfQuestion(box: HTMLElement, shown: WeakSet<Element>): number | null {
+  const question = box.querySelector("[data-question]");
+  if (!question || shown.has(question)) return null;
+  shown.add(question);
+  const start = question.getBoundingClientRect().top - box.getBoundingClientRect().top + box.scrollTop;
+  return start < box.scrollHeight - box.clientHeight ? start : null;
+}

@@ -41,7 +41,8 @@ function QuestionView({ conversation, question }: { conversation: string; questi
   return (
     <section
       aria-label={t("chat.question.title", { server: question.server })}
-      className="mt-2 space-y-3 rounded-lg border border-accent/40 bg-accent-soft px-3 py-2.5"
+      data-question
+      className="mt-2 space-y-3 rounded-lg border border-l-2 border-line border-l-accent bg-surface px-3 py-2.5"
     >
       <p role="status" className="flex items-center gap-2 font-medium">
         <CircleQuestionMark size={16} className="flex-none text-accent" aria-hidden />
