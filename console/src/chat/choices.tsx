@@ -45,7 +45,7 @@ function ToolsButton({ chosen, onClick }: { chosen: Chosen; onClick: () => void 
   return (
     <button type="button" className="btn btn-quiet btn-small px-1.5 text-soft" onClick={onClick}>
       <Wrench size={14} aria-hidden />
-      {offer ? t("list.toolCount", { n: count }) : t("chat.tools")}
+      {offer ? t("list.toolCount", { count }) : t("chat.tools")}
       {offer && (
         <span className="max-sm:sr-only">
           {" · "}

@@ -93,7 +93,7 @@ function ServerItem({ server, on, tools, toolsOff, onToggle, onTool }: ItemProps
             <StatusWord status={server.status} />
             {on && server.tools > 0 && (
               <span>
-                {t("list.toolCount", { n: server.tools })} ·{" "}
+                {t("list.toolCount", { count: server.tools })} ·{" "}
                 {t("overview.tokensValue", { n: server.estimated_tokens.toLocaleString("en-US") })}
               </span>
             )}

@@ -41,7 +41,7 @@ function Changes({ diff }: { diff: EnvironmentDiff }) {
   return (
     <>
       <p role="status" className="mb-3 text-soft">
-        {t("environments.changedFiles", { n: diff.files.length })}
+        {t("environments.changedFiles", { count: diff.files.length })}
       </p>
       {diff.truncated && (
         <div className="mb-3">

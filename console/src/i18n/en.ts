@@ -99,7 +99,8 @@ export const en = {
     noMatchHint: "No server matches this search and filter.",
     loadFailed: "Could not load servers",
     shown: "{{shown}} of {{total}} servers",
-    toolCount: "{{n}} tools",
+    toolCount_one: "{{count}} tool",
+    toolCount_other: "{{count}} tools",
     switchFailed: "Could not switch “{{name}}”",
     restartFailed: "Could not restart “{{name}}”",
     nextRestart: "Next attempt {{when}}",
@@ -208,7 +209,8 @@ export const en = {
     contextWarning: "Context size warning",
     contextText:
       "Every resource becomes a tool that is sent to the model with each request. That can make the context much larger.",
-    contextEstimate: "Its tools take about {{tokens}} tokens now; it has {{resources}} resources.",
+    contextEstimate_one: "Its tools take about {{tokens}} tokens now; it has {{count}} resource.",
+    contextEstimate_other: "Its tools take about {{tokens}} tokens now; it has {{count}} resources.",
     secretWarning: "Plain-text secret warning",
     secretText:
       "{{names}}: looks like a secret. Values are stored in plain text in the data directory, protected by file permissions only.",
@@ -488,14 +490,18 @@ export const en = {
       required: "is required",
       type: "must be of type {{expected}}",
       enum: "must be one of the choices",
-      minLength: "must have at least {{limit}} characters",
-      maxLength: "must have at most {{limit}} characters",
+      minLength_one: "must have at least {{limit}} character",
+      minLength_other: "must have at least {{limit}} characters",
+      maxLength_one: "must have at most {{limit}} character",
+      maxLength_other: "must have at most {{limit}} characters",
       minimum: "must be at least {{limit}}",
       maximum: "must be at most {{limit}}",
       exclusiveMinimum: "must be more than {{limit}}",
       exclusiveMaximum: "must be less than {{limit}}",
-      minItems: "must have at least {{limit}} items",
-      maxItems: "must have at most {{limit}} items",
+      minItems_one: "must have at least {{limit}} item",
+      minItems_other: "must have at least {{limit}} items",
+      maxItems_one: "must have at most {{limit}} item",
+      maxItems_other: "must have at most {{limit}} items",
       pattern: "must match {{limit}}",
       format: "must be a valid {{limit}}",
       additionalProperties: "is not known to this tool",
@@ -559,7 +565,8 @@ export const en = {
     noMatch: "No line matches.",
     count: "{{s}} of {{t}} lines",
     bound: "The daemon keeps the last 2,000 lines; this page keeps up to {{n}} while it is open.",
-    missed: "{{n}} lines came faster than this page could read them and are missing here.",
+    missed_one: "{{count}} line came faster than this page could read it and is missing here.",
+    missed_other: "{{count}} lines came faster than this page could read them and are missing here.",
     jump: "Jump to the end",
     failed: "The log could not be followed",
   },
@@ -618,7 +625,8 @@ export const en = {
     diffFailed: "Could not load the diff",
     diffTruncated: "This is only the beginning: the changes are too large to be shown here whole.",
     copyDiff: "Copy diff",
-    changedFiles: "{{n}} changed files",
+    changedFiles_one: "{{count}} changed file",
+    changedFiles_other: "{{count}} changed files",
     changes: "Changes",
     changesOf: "Changes of {{path}}",
     binary: "binary",
@@ -860,7 +868,8 @@ export const en = {
     testShort: "Test",
     testing: "Asking the model…",
     testOk: "{{model}} answered in {{ms}} ms",
-    testModels: "{{n}} models offered",
+    testModels_one: "{{count}} model offered",
+    testModels_other: "{{count}} models offered",
     testFailed: "The test failed: {{why}}",
     notTested: "Could not test the provider",
     fromEnvironment: "from environment",
@@ -938,5 +947,7 @@ export const en = {
   },
 } as const;
 
-/** The same shape with any texts. */
-export type Words<T = typeof en> = { [K in keyof T]: T[K] extends string ? string : Words<T[K]> };
+/** The same shape with any texts, but for a singular of its own: Japanese has none. */
+export type Words<T = typeof en> = {
+  [K in keyof T as K extends `${string}_one` ? never : K]: T[K] extends string ? string : Words<T[K]>;
+};

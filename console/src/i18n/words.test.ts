@@ -16,13 +16,16 @@ const english = leaves(en as unknown as Tree);
 const japanese = leaves(ja as unknown as Tree);
 const holes = (text: string) => [...text.matchAll(/\{\{(\w+)\}\}/g)].map((match) => match[1]).toSorted();
 
+/** Japanese has one form where English has two. */
+const plural = (key: string) => key.replace(/_one$/, "_other");
+
 test("both languages have the same words", () => {
-  expect([...japanese.keys()].toSorted()).toEqual([...english.keys()].toSorted());
+  expect([...japanese.keys()].toSorted()).toEqual([...new Set([...english.keys()].map(plural))].toSorted());
 });
 
 test("a text takes the same values in both languages", () => {
   const different = [...english]
-    .filter(([key, text]) => holes(text).join() !== holes(japanese.get(key) ?? "").join())
+    .filter(([key, text]) => holes(text).join() !== holes(japanese.get(plural(key)) ?? "").join())
     .map(([key]) => key);
   expect(different).toEqual([]);
 });

@@ -61,7 +61,7 @@ export default function LogsTab({ server }: { server: ServerView }) {
           </button>
         )}
       </div>
-      {missed > 0 && <p className="text-sm text-warn">{t("logs.missed", { n: missed.toLocaleString() })}</p>}
+      {missed > 0 && <p className="text-sm text-warn">{t("logs.missed", { count: missed })}</p>}
       <p className="text-sm text-soft">
         {t("logs.count", { s: shown.length.toLocaleString(), t: lines.length.toLocaleString() })} ·{" "}
         {t("logs.bound", { n: MAX_LINES.toLocaleString() })}

@@ -127,7 +127,7 @@ function ToolCount({ server }: { server: ServerView }) {
     <Link
       href={serverHref(server.name, "tools")}
       className="link whitespace-nowrap"
-      aria-label={t("list.toolCount", { n: count })}
+      aria-label={t("list.toolCount", { count })}
     >
       {count}
     </Link>

@@ -38,10 +38,10 @@ function TestOutcome({ test }: { test: ProviderTest }) {
   const { t } = useTranslation();
   if (test.ok)
     return (
-      <p className="flex items-center gap-2 text-sm text-ok">
-        <CircleCheck size={15} aria-hidden />
-        {t("models.testOk", { model: test.model ?? "", ms: milliseconds(test.duration_ms) })}
-        {test.models != null && <span className="text-soft">{t("models.testModels", { n: test.models })}</span>}
+      <p className="flex flex-wrap items-center gap-x-2 text-sm text-ok">
+        <CircleCheck size={15} className="flex-none" aria-hidden />
+        <span>{t("models.testOk", { model: test.model ?? "", ms: milliseconds(test.duration_ms) })}</span>
+        {test.models != null && <span className="text-soft">{t("models.testModels", { count: test.models })}</span>}
       </p>
     );
   const problem: ModelFailure = test.error ?? { kind: "internal", message: test.message };

@@ -75,7 +75,10 @@ function read(error: OutputUnit, schema: JsonSchema, t: TFunction): { place: str
     return { place, message: t("run.problems.type", { expected: String(limitOf(schema, error) ?? "") }) };
   if (keyword === "enum" || keyword === "const") return { place, message: t("run.problems.enum") };
   const known = LIMITS.find((word) => word === keyword);
-  if (known) return { place, message: t(`run.problems.${known}`, { limit: String(limitOf(schema, error) ?? "") }) };
+  if (known) {
+    const limit = limitOf(schema, error);
+    return { place, message: t(`run.problems.${known}`, { limit: String(limit ?? ""), count: Number(limit) }) };
+  }
   return { place, message: t("run.problems.other") };
 }
 

@@ -43,6 +43,6 @@ function Estimate({ server }: { server: ServerView }) {
   const resources = useQuery(resourcesQuery(server.id)).data;
   if (!tools || !resources) return null;
   return (
-    <p>{t("form.contextEstimate", { tokens: estimateTokens(tools).toLocaleString(), resources: resources.length })}</p>
+    <p>{t("form.contextEstimate", { tokens: estimateTokens(tools).toLocaleString(), count: resources.length })}</p>
   );
 }
