@@ -249,6 +249,34 @@ test("containers and remote servers have a form of their own", async ({ open }) 
   expect(await field(form, "Image").count()).toBe(0);
 });
 
+test("requests to a remote server are signed as the form says, until it says otherwise", async ({ daemon, open }) => {
+  const page = await open("/");
+  const form = await openForm(page);
+  await field(form, "Name").fill("signed");
+  await form.getByText("Remote URL", { exact: true }).click();
+  await field(form, "URL").fill("http://reports.example.com/mcp");
+  await form.getByRole("combobox", named("Authentication")).selectOption("google_id_token");
+  await field(form, "Audience").fill("https://other.example.com");
+  await form.getByRole("checkbox", named("Enabled")).uncheck();
+  await save(form);
+  await until(() => complaint(field(form, "URL"))).toContain("https");
+  await field(form, "URL").fill("https://reports.example.com/mcp");
+  await save(form);
+  await form.waitFor({ state: "detached" });
+  expect(await daemon.server("signed")).toMatchObject({
+    auth: "google_id_token",
+    audience: "https://other.example.com",
+  });
+  await page.getByRole("button", named("Edit signed")).click();
+  const edit = page.getByRole("dialog", named("Edit signed"));
+  await until(() => field(edit, "Audience").inputValue()).toBe("https://other.example.com");
+  await edit.getByRole("combobox", named("Authentication")).selectOption("");
+  await save(edit);
+  await edit.waitFor({ state: "detached" });
+  const now = await daemon.server("signed");
+  expect([now.auth ?? null, now.audience ?? null]).toEqual([null, null]);
+});
+
 test("Cancel and Escape leave everything as it was", async ({ daemon, open }) => {
   const page = await open("/");
   for (const leave of [

@@ -19,6 +19,7 @@ export function ErrorPanel({ server, failure, id }: Props) {
   const { t } = useTranslation();
   const argv = shellLine(argvOf(server));
   const stderr = stripAnsi(failure.stderr ?? "").trimEnd();
+  const remote = server.kind === "remote";
   return (
     <section
       id={id}
@@ -31,17 +32,9 @@ export function ErrorPanel({ server, failure, id }: Props) {
       <dl className="mt-2 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
         {failure.exit_code != null && <Fact name={t("error.exitCode")} value={String(failure.exit_code)} />}
         {failure.signal != null && <Fact name={t("error.signal")} value={String(failure.signal)} />}
-        <Fact name={t("error.commandLine")} value={argv} />
+        <Fact name={t(remote ? "overview.url" : "error.commandLine")} value={argv} />
       </dl>
-      <p className="mt-2 mb-1 text-sm font-medium">{t("error.stderr")}</p>
-      {stderr ? (
-        // It scrolls, hence the keyboard must get at it.
-        <pre className="code-block max-h-64 bg-surface" ref={toTheEnd} tabIndex={0} aria-label={t("error.stderr")}>
-          {stderr}
-        </pre>
-      ) : (
-        <p className="text-sm text-soft">{t("error.noStderr")}</p>
-      )}
+      {!remote && <Stderr text={stderr} />}
       <div className="mt-3 flex flex-wrap gap-2">
         <RetryButton server={server} />
         <Link href={serverHref(server.name, "logs")} className="btn btn-small">
@@ -51,6 +44,23 @@ export function ErrorPanel({ server, failure, id }: Props) {
         <CopyButton label={t("error.copy")} text={() => report(server, failure, argv, stderr)} />
       </div>
     </section>
+  );
+}
+
+function Stderr({ text }: { text: string }) {
+  const { t } = useTranslation();
+  return (
+    <>
+      <p className="mt-2 mb-1 text-sm font-medium">{t("error.stderr")}</p>
+      {text ? (
+        // It scrolls, hence the keyboard must get at it.
+        <pre className="code-block max-h-64 bg-surface" ref={toTheEnd} tabIndex={0} aria-label={t("error.stderr")}>
+          {text}
+        </pre>
+      ) : (
+        <p className="text-sm text-soft">{t("error.noStderr")}</p>
+      )}
+    </>
   );
 }
 

@@ -8,11 +8,12 @@ import type { ServerForm } from "./use-server-form";
 export function AdvancedFields({ form }: { form: ServerForm }) {
   const { t } = useTranslation();
   const { draft, change } = form;
+  const remote = draft.kind === "remote";
   return (
     <details className="rounded-lg border border-line">
       <summary className="px-3 py-2 font-medium">{t("form.advanced")}</summary>
       <div className="space-y-4 border-t border-line p-3">
-        {draft.kind !== "remote" && (
+        {!remote && (
           <TextField
             form={form}
             of="cwd"
@@ -26,20 +27,21 @@ export function AdvancedFields({ form }: { form: ServerForm }) {
           <TextField form={form} of="user" field="user" label={t("form.user")} hint={t("form.userHint")} mono />
         )}
         <div className="grid gap-4 sm:grid-cols-2">
-          {draft.kind !== "remote" && (
-            <SelectField
-              form={form}
-              field="restart_policy"
-              label={t("form.restart")}
-              value={draft.restart}
-              onChange={(restart) => change({ restart: restart as RestartPolicy })}
-              options={(["always", "on-failure", "never"] as const).map((key) => [key, t(`form.restarts.${key}`)])}
-            />
-          )}
+          <SelectField
+            form={form}
+            field="restart_policy"
+            label={t(remote ? "form.restartRemote" : "form.restart")}
+            value={draft.restart}
+            onChange={(restart) => change({ restart: restart as RestartPolicy })}
+            options={(["always", "on-failure", "never"] as const).map((key) => [
+              key,
+              t(`form.${remote ? "restartsRemote" : "restarts"}.${key}`),
+            ])}
+          />
           <SelectField
             form={form}
             field="sharing"
-            label={t("form.sharing")}
+            label={t(remote ? "form.sharingRemote" : "form.sharing")}
             value={draft.sharing}
             onChange={(sharing) => change({ sharing: sharing as Sharing })}
             options={(["shared", "per_session"] as const).map((key) => [key, t(`form.sharings.${key}`)])}
@@ -62,7 +64,7 @@ export function AdvancedFields({ form }: { form: ServerForm }) {
             numeric
           />
         </div>
-        {draft.kind !== "remote" && <LimitFields form={form} />}
+        {!remote && <LimitFields form={form} />}
       </div>
     </details>
   );

@@ -90,10 +90,18 @@ test("headers belong to remote servers, and their values stay where they are", (
   const server = serverView({ name: "x", kind: "remote", command: null, url: "https://x/mcp" });
   const draft = draftOf({ ...server, headers: { Authorization: MASK } });
   expect(bodyOf(draft)).toMatchObject({ url: "https://x/mcp", headers: { Authorization: MASK } });
-  expect(bodyOf(draft)).not.toHaveProperty("auth");
   const more = { ...draft, headers: [...draft.headers, envRow("X-Team", "blue")] };
   expect(bodyOf(more).headers).toEqual({ Authorization: MASK, "X-Team": "blue" });
   expect(bodyOf({ ...more, kind: "process" })).toMatchObject({ headers: {}, auth: null, audience: null });
+});
+
+test("how requests are signed is sent back, taken away, and only a remote server's", () => {
+  const server = serverView({ name: "x", kind: "remote", command: null, url: "https://x/mcp" });
+  const draft = draftOf({ ...server, auth: "google_id_token", audience: "https://other" });
+  expect(bodyOf(draft)).toMatchObject({ auth: "google_id_token", audience: "https://other" });
+  expect(bodyOf({ ...draft, audience: " " })).toMatchObject({ auth: "google_id_token", audience: null });
+  expect(bodyOf({ ...draft, auth: "" })).toMatchObject({ auth: null, audience: null });
+  expect(bodyOf({ ...draft, kind: "container" })).toMatchObject({ auth: null, audience: null });
 });
 
 test("an emptied value is an empty value, not the one from before", () => {

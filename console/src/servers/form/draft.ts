@@ -1,6 +1,6 @@
 // What is being typed into the form, and how it becomes the body of a registration. Everything is
 // text until it is sent: half a number is not an error while it is typed.
-import type { Network, Provider, RestartPolicy, ServerView, Sharing } from "../../api/schema";
+import type { Network, Provider, RemoteAuth, RestartPolicy, ServerView, Sharing } from "../../api/schema";
 import type { Template } from "../templates";
 
 export type Kind = "process" | "container" | "remote";
@@ -17,6 +17,9 @@ export type Draft = {
   args: string;
   image: string;
   url: string;
+  /** How requests to a remote server are signed; empty where its headers are all. */
+  auth: RemoteAuth | "";
+  audience: string;
   cwd: string;
   description: string;
   env: EnvRow[];
@@ -66,6 +69,8 @@ export function emptyDraft(): Draft {
     args: "",
     image: "",
     url: "",
+    auth: "",
+    audience: "",
     cwd: "",
     description: "",
     env: [],
@@ -108,6 +113,8 @@ export function draftOf(server: ServerView): Draft {
     args: server.args.join("\n"),
     image: server.image ?? "",
     url: server.url ?? "",
+    auth: server.auth ?? "",
+    audience: server.audience ?? "",
     cwd: server.cwd ?? "",
     description: server.description ?? "",
     env: Object.keys(server.environment).map((name) => envRow(name, "", true)),
@@ -163,16 +170,19 @@ const numberOf = (text: string): number | string | null => {
 export function bodyOf(draft: Draft): Record<string, unknown> {
   const container = draft.kind === "container";
   const process = draft.kind === "process";
+  const remote = draft.kind === "remote";
   return {
     name: draft.name.trim(),
     command: process ? draft.command.trim() || null : null,
     image: container ? draft.image.trim() || null : null,
-    url: draft.kind === "remote" ? draft.url.trim() || null : null,
-    args: draft.kind === "remote" ? [] : argumentsOf(draft.args),
-    cwd: draft.kind === "remote" ? null : draft.cwd.trim() || null,
+    url: remote ? draft.url.trim() || null : null,
+    auth: remote ? draft.auth || null : null,
+    audience: remote && draft.auth ? draft.audience.trim() || null : null,
+    args: remote ? [] : argumentsOf(draft.args),
+    cwd: remote ? null : draft.cwd.trim() || null,
     description: draft.description.trim() || null,
-    environment: draft.kind === "remote" ? {} : valuesOf(draft.env),
-    headers: draft.kind === "remote" ? valuesOf(draft.headers) : {},
+    environment: remote ? {} : valuesOf(draft.env),
+    headers: remote ? valuesOf(draft.headers) : {},
     enabled: draft.enabled,
     include_resources: draft.includeResources,
     restart_policy: draft.restart,
@@ -192,8 +202,6 @@ export function bodyOf(draft: Draft): Record<string, unknown> {
     user: container ? draft.user.trim() || null : null,
     // What of its isolation is given up is not offered here, and ends with the container.
     ...(container ? {} : { openings: null }),
-    // Nor is how requests to a remote server are signed.
-    ...(draft.kind === "remote" ? {} : { auth: null, audience: null }),
   };
 }
 

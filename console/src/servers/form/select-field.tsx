@@ -6,14 +6,15 @@ type Props = {
   form: ServerForm;
   field: string;
   label: string;
+  hint?: string;
   value: string;
   onChange: (value: string) => void;
   options: [string, string][];
 };
 
-export function SelectField({ form, field: name, label, value, onChange, options }: Props) {
+export function SelectField({ form, field: name, label, hint, value, onChange, options }: Props) {
   return (
-    <Field label={label} error={form.problem(name)}>
+    <Field label={label} hint={hint} error={form.problem(name)}>
       {(field) => (
         <select
           {...field}

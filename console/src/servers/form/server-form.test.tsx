@@ -148,6 +148,26 @@ test("editing keeps secrets that were not touched and asks for a change of one s
   });
 });
 
+test("an audience is asked for where requests are signed, and the URL's origin is its default", async () => {
+  const user = userEvent.setup();
+  const closed = add();
+  await user.type(screen.getByRole("textbox", { name: "Name" }), "reports");
+  await user.click(screen.getByRole("radio", { name: "Remote URL" }));
+  await user.type(screen.getByRole("textbox", { name: "URL" }), "https://reports.example.com/mcp");
+  expect(screen.queryByRole("textbox", { name: "Audience" })).toBeNull();
+  await user.selectOptions(screen.getByRole("combobox", { name: "Authentication" }), "Google ID token");
+  const audience = screen.getByRole<HTMLInputElement>("textbox", { name: "Audience" });
+  expect(audience.placeholder).toBe("https://reports.example.com");
+  await user.type(audience, "https://other.example.com");
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(closed).toHaveBeenCalled());
+  expect(sent[0]!.body).toMatchObject({
+    url: "https://reports.example.com/mcp",
+    auth: "google_id_token",
+    audience: "https://other.example.com",
+  });
+});
+
 test("a template fills in the form and runs nothing", async () => {
   const user = userEvent.setup();
   add();

@@ -11,6 +11,7 @@ import { type Kind, argvOfDraft } from "./draft";
 import { EnvTable } from "./env-table";
 import { FlagFields } from "./flag-fields";
 import { FormNotes } from "./form-notes";
+import { RemoteFields } from "./remote-fields";
 import { TextField } from "./text-field";
 import type { ServerForm } from "./use-server-form";
 
@@ -75,8 +76,7 @@ function KindChoice({ value, onChange }: { value: Kind; onChange: (kind: Kind) =
 function ProgramFields({ form }: { form: ServerForm }) {
   const { t } = useTranslation();
   const { kind } = form.draft;
-  if (kind === "remote")
-    return <TextField form={form} of="url" field="url" label={t("form.url")} hint={t("form.urlHint")} required mono />;
+  if (kind === "remote") return <RemoteFields form={form} />;
   return (
     <>
       {kind === "process" ? (

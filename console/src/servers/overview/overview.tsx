@@ -88,11 +88,15 @@ function RunsCard({ server }: { server: ServerView }) {
     [t("overview.command"), server.command && <code>{server.command}</code>],
     [t("overview.image"), server.image && <code>{server.image}</code>],
     [t("overview.url"), server.url && <code>{server.url}</code>],
+    [t("overview.auth"), server.auth && t(`form.auths.${server.auth}`)],
+    [t("overview.audience"), server.audience && <code>{server.audience}</code>],
     [t("overview.args"), server.args.length > 0 && <Lines values={server.args} numbered />],
   ];
   const place: [string, ReactNode][] = [
     [t("overview.cwd"), server.cwd && <code>{server.cwd}</code>],
-    [t("overview.env"), <Environment key="env" names={Object.keys(server.environment)} />],
+    server.kind === "remote"
+      ? [t("overview.headers"), <Masked key="headers" names={Object.keys(server.headers ?? {})} sign=": " />]
+      : [t("overview.env"), <Masked key="env" names={Object.keys(server.environment)} sign="=" />],
     [t("overview.user"), server.user && <code>{server.user}</code>],
     [t("overview.volumes"), server.volumes.length > 0 && <Lines values={server.volumes} />],
     [
@@ -103,7 +107,9 @@ function RunsCard({ server }: { server: ServerView }) {
     ],
     [t("overview.network"), server.kind === "container" && t(`form.networks.${server.network}`)],
     [t("overview.limits"), server.kind === "container" && limitWords(server.resource_limits)],
-    [t("overview.policy"), server.kind !== "remote" && t(`form.restarts.${server.restart_policy}`)],
+    server.kind === "remote"
+      ? [t("form.restartRemote"), t(`form.restartsRemote.${server.restart_policy}`)]
+      : [t("overview.policy"), t(`form.restarts.${server.restart_policy}`)],
     [t("overview.created"), moment(server.created_at, language)],
     [t("overview.updated"), moment(server.updated_at, language)],
     [t("overview.lastCrash"), server.last_crash_at && moment(server.last_crash_at, language)],
@@ -112,7 +118,10 @@ function RunsCard({ server }: { server: ServerView }) {
     ([, value]) => value !== false,
   );
   return (
-    <Card title={t("overview.runs")} action={<CopyButton label={t("overview.copyShell")} text={shellLine(argv)} />}>
+    <Card
+      title={t("overview.runs")}
+      action={server.kind === "process" && <CopyButton label={t("overview.copyShell")} text={shellLine(argv)} />}
+    >
       <Facts facts={shown} />
     </Card>
   );
@@ -135,7 +144,8 @@ function Lines({ values, numbered = false }: { values: string[]; numbered?: bool
   );
 }
 
-function Environment({ names }: { names: string[] }) {
+/** Names whose values are not shown. */
+function Masked({ names, sign }: { names: string[]; sign: string }) {
   const { t } = useTranslation();
   if (names.length === 0) return <span className="text-soft">{t("overview.noEnv")}</span>;
   return (
@@ -144,7 +154,7 @@ function Environment({ names }: { names: string[] }) {
         <li key={name}>
           <code>
             {name}
-            <span className="text-soft">=••••••</span>
+            <span className="text-soft">{sign}••••••</span>
           </code>
         </li>
       ))}
