@@ -1,5 +1,6 @@
 // What the Environments page reads and does. Environments are made by other processes, of which
-// no event tells: the list is asked for again and again while it is looked at.
+// the daemon hears nothing before it is asked: no event can tell of them. So the list is asked for
+// again and again, but only while the page is the one that is looked at.
 import { queryOptions, useMutation } from "@tanstack/react-query";
 import { request } from "../api/client";
 import { queryClient } from "../api/queries";
@@ -19,6 +20,7 @@ export const environmentsQuery = queryOptions({
   queryKey: ["environments"],
   queryFn: async ({ signal }) => (await request<EnvironmentList>("/environments", { signal })).repositories,
   refetchInterval: 5_000,
+  refetchIntervalInBackground: false,
 });
 
 /** Programs are asked for their versions, which takes a moment. */
@@ -38,6 +40,7 @@ export const logQuery = (place: Place) =>
     queryKey: keyOf("log", place),
     queryFn: ({ signal }) => request<EnvironmentLog>(pathOf(place, "/log"), { signal }),
     refetchInterval: 10_000,
+    refetchIntervalInBackground: false,
   });
 
 export const diffQuery = (place: Place) =>
