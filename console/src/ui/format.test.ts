@@ -1,5 +1,15 @@
 import { expect, test } from "vitest";
-import { base64Bytes, bytes, duration, quantile, sentence, shellLine, stripAnsi, tidyJson } from "./format";
+import {
+  base64Bytes,
+  binaryBytes,
+  bytes,
+  duration,
+  quantile,
+  sentence,
+  shellLine,
+  stripAnsi,
+  tidyJson,
+} from "./format";
 
 test("sizes and times are short", () => {
   expect([0, 999, 1000, 1_550_000, 140_000_000].map(bytes)).toEqual(["0 B", "999 B", "1.0 kB", "1.6 MB", "140 MB"]);
@@ -11,6 +21,13 @@ test("sizes and times are short", () => {
     "1d 1h",
   ]);
   expect(base64Bytes("aGk=")).toBe(2);
+  expect([268_435_456, 1_073_741_824, 1536, 1000, 0].map(binaryBytes)).toEqual([
+    "256 MiB",
+    "1 GiB",
+    "1.5 kB",
+    "1.0 kB",
+    "0 B",
+  ]);
 });
 
 test("a command line can be pasted into a shell", () => {

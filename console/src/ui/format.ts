@@ -12,6 +12,13 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** A limit as it is written: `256 MiB` where it is a whole number of them. */
+export function binaryBytes(count: number): string {
+  const units = ["GiB", "MiB", "KiB"];
+  const at = units.findIndex((_, index) => count > 0 && count % 1024 ** (3 - index) === 0);
+  return at < 0 ? bytes(count) : `${count / 1024 ** (3 - at)} ${units[at]}`;
+}
+
 /** The bytes that base64 text stands for. */
 export function base64Bytes(text: string): number {
   return Math.max(0, Math.floor((text.length * 3) / 4) - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0));
