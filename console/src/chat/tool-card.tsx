@@ -6,6 +6,7 @@ import { useTranslation } from "react-i18next";
 import { FlightRecorder } from "../activity/flight-recorder";
 import { useLanguage } from "../settings/preferences";
 import { duration, milliseconds } from "../ui/format";
+import { Sentence } from "../ui/sentence";
 import { JsonView, LongText } from "../ui/json-view";
 import { DisclosureButton, useOpen } from "./disclosure";
 import { Questions } from "./question-view";
@@ -144,13 +145,20 @@ function ErrorView({ call }: { call: ToolCall }) {
   const { t } = useTranslation();
   const stack = call.error?.stack?.trim();
   const outcome = call.outcome ?? "tool_error";
+  // A server's own words stay as they are.
+  const ofServer = outcome === "tool_error" || outcome === "mcp_error";
   return (
     <div className="rounded-lg border border-bad/40 bg-bad-soft px-3 py-2">
       <p className="text-sm text-soft">
         {t(`chat.outcomes.${outcome}`)}
         {call.error?.code != null && ` (${call.error.code})`}
       </p>
-      {call.error && <p className="whitespace-pre-wrap">{call.error.message}</p>}
+      {call.error &&
+        (ofServer ? (
+          <p className="whitespace-pre-wrap">{call.error.message}</p>
+        ) : (
+          <Sentence text={call.error.message} />
+        ))}
       {stack && (
         <div className="mt-2">
           <LongText text={stack} label={t("chat.stack")} />

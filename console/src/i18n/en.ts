@@ -218,8 +218,13 @@ export const en = {
     contextEstimate_one: "Its tools take about {{tokens}} tokens now; it has {{count}} resource.",
     contextEstimate_other: "Its tools take about {{tokens}} tokens now; it has {{count}} resources.",
     secretWarning: "Plain-text secret warning",
-    secretText:
-      "{{names}}: looks like a secret. Values are stored in plain text in the data directory, protected by file permissions only.",
+    secretText_one:
+      "{{names}} looks like a secret. Values are stored in plain text in the data directory, protected by file permissions only.",
+    secretText_other:
+      "{{names}} look like secrets. Values are stored in plain text in the data directory, protected by file permissions only.",
+    secretArgument: "Argument {{n}}",
+    plainHttp:
+      "This is plain http: everybody on the way to the server can read and change what is said, headers too. Use https.",
     warnings: "Worth knowing",
     advanced: "More options",
     limits: "Limits and isolation",

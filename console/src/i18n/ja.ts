@@ -216,8 +216,11 @@ export const ja: Words = {
       "すべてのリソースがツールとして、リクエストのたびにモデルへ送られます。コンテキストが大幅に増える可能性があります。",
     contextEstimate_other: "現在、ツールの定義は約 {{tokens}} トークン、リソースは {{count}} 件です。",
     secretWarning: "平文シークレットの警告",
-    secretText:
+    secretText_other:
       "{{names}}: 機密情報のようです。値はデータディレクトリに平文で保存され、ファイルのパーミッションだけで保護されます。",
+    secretArgument: "引数 {{n}}",
+    plainHttp:
+      "暗号化されない http です。経路上の誰もが、ヘッダーも含めて内容を読み、書き換えられます。https を使ってください。",
     warnings: "知っておくこと",
     advanced: "その他のオプション",
     limits: "制限と隔離",

@@ -1,7 +1,7 @@
 import i18next from "i18next";
 import { expect, test } from "vitest";
 import type { Validation } from "../../api/schema";
-import { checkLocally, readValidation, translate } from "./check";
+import { checkLocally, readValidation, translate, warningWords } from "./check";
 import { emptyDraft, envRow, portRow } from "./draft";
 
 const t = i18next.t;
@@ -42,6 +42,7 @@ const answer: Validation = {
   ],
   warnings: [
     { field: "environment.API_KEY", message: "`API_KEY` looks like a secret: it is stored in plain text" },
+    { field: "args[1]", message: "argument 2 looks like a secret: it is stored in plain text, and more" },
     { field: "resource_limits", message: "limits are not enforced" },
   ],
 };
@@ -52,7 +53,7 @@ test("the daemon's answer stands at the fields it is about", () => {
   const checked = readValidation(answer, draft, null, t);
   expect(checked.problems).toEqual({ name: "A server named “x” already exists", "env.1": answer.errors[2]!.message });
   expect(checked.mild).toEqual({ command: "Command “nope” was not found on PATH" });
-  expect(checked.secrets).toEqual(["API_KEY"]);
+  expect(checked.secrets).toEqual(["API_KEY", "Argument 2"]);
   expect(checked.warnings).toEqual(["limits are not enforced"]);
 });
 
@@ -74,6 +75,18 @@ test("what the daemon says most often is said in the reader's language", async (
     "コマンド「x」が PATH に見つかりません",
   );
   expect(translate({ field: "x", message: "something new" }, japanese)).toBe("something new");
+});
+
+test("a warning is said in the reader's language where it is known", async () => {
+  const { ja } = await import("../../i18n/ja");
+  i18next.addResourceBundle("ja", "translation", ja);
+  const japanese = i18next.getFixedT("ja");
+  const header = "the header `X-Key` looks like a secret: it is stored in plain text in the data directory";
+  expect(warningWords(header, t)).toMatch(/^X-Key looks like a secret\. /);
+  expect(warningWords(header, japanese)).toMatch(/^X-Key: 機密情報のようです。/);
+  expect(warningWords("plain http: everybody can read it", japanese)).toMatch(/^暗号化されない http/);
+  const url = "`key` in the URL looks like a secret: URLs are shown and logged";
+  expect([warningWords(url, japanese), warningWords("something new", japanese)]).toEqual([url, "something new"]);
 });
 
 test("headers are found by their name, and one name in two cases is one", () => {

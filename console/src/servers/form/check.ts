@@ -88,12 +88,26 @@ export function readValidation(validation: Validation, draft: Draft, self: strin
   return {
     problems,
     mild,
-    secrets: secret.map(({ field }) => field.replace(/^(environment|headers)\./, "")),
+    secrets: secret.map(({ message }) => secretName(message, t) ?? message),
     warnings: validation.warnings.filter((warning) => !isSecret(warning)).map(({ message }) => message),
   };
 }
 
-const isSecret = ({ message }: FieldError) => message.includes("looks like a secret");
+const SECRET = /^(?:(?:the header )?`(.*)`|argument (\d+)) looks like a secret: it is stored in plain text/s;
+const isSecret = ({ message }: FieldError) => SECRET.test(message);
+
+/** What it is that looks like a secret: the name of a variable or a header, or an argument. */
+function secretName(message: string, t: TFunction): string | null {
+  const found = SECRET.exec(message);
+  return found ? (found[1] ?? t("form.secretArgument", { n: found[2]! })) : null;
+}
+
+/** A warning of the daemon in the reader's language, where it is known in both. */
+export function warningWords(message: string, t: TFunction): string {
+  const names = secretName(message, t);
+  if (names !== null) return t("form.secretText", { names, count: 1 });
+  return message.startsWith("plain http:") ? t("form.plainHttp") : message;
+}
 
 /** Fields that the daemon refused on saving. */
 export function readRefusal(fields: readonly FieldError[], draft: Draft, t: TFunction): Problems {

@@ -6,6 +6,8 @@ import { resourcesQuery, toolsQuery } from "../../api/queries";
 import type { ServerView } from "../../api/schema";
 import { Alert } from "../../ui/alert";
 import { estimateTokens } from "../../ui/format";
+import { Sentence } from "../../ui/sentence";
+import { warningWords } from "./check";
 import type { ServerForm } from "./use-server-form";
 
 export function FormNotes({ form }: { form: ServerForm }) {
@@ -17,7 +19,7 @@ export function FormNotes({ form }: { form: ServerForm }) {
     <div className="space-y-2 empty:hidden">
       {secrets.length > 0 && (
         <Alert tone="warn" role="note" title={t("form.secretWarning")} label={t("form.secretWarning")}>
-          {t("form.secretText", { names: secrets.join(", ") })}
+          {t("form.secretText", { names: secrets.join(", "), count: secrets.length })}
         </Alert>
       )}
       {form.draft.includeResources && (
@@ -29,7 +31,7 @@ export function FormNotes({ form }: { form: ServerForm }) {
       {others.length > 0 && (
         <Alert tone="info" role="note" title={t("form.warnings")} label={t("form.warnings")}>
           {others.map((warning) => (
-            <p key={warning}>{warning}</p>
+            <Sentence key={warning} text={warningWords(warning, t)} />
           ))}
         </Alert>
       )}

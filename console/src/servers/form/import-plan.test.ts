@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type PlannedServer, planImport, registrationOf } from "./import-plan";
+import { type PlannedServer, freeName, planImport, registrationOf } from "./import-plan";
 import { parseJson, toJson } from "./jsonc";
 
 function servers(text: string): PlannedServer[] {
@@ -47,4 +47,9 @@ test("broken JSON says where it breaks", () => {
   expect(parseJson('{"a": ')).toEqual({ problem: { found: null, line: 1, column: 7 } });
   expect(parseJson('{"a": 1} x')).toEqual({ problem: { found: "x", line: 1, column: 10 } });
   expect(parseJson('"a\nb"')).toMatchObject({ problem: { line: 1, column: 1 } });
+});
+
+test("a server that has to be renamed is offered a name that is free", () => {
+  const taken = (name: string) => ["fs", "fs 2"].includes(name);
+  expect([freeName("fs", taken), freeName("db", taken)]).toEqual(["fs 3", "db 2"]);
 });

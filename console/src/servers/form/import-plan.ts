@@ -63,6 +63,13 @@ function planned(name: string, server: unknown): PlannedServer {
   };
 }
 
+/** The name with the first number after it that makes it free. */
+export function freeName(name: string, taken: (name: string) => boolean): string {
+  let number = 2;
+  while (taken(`${name} ${number}`)) number += 1;
+  return `${name} ${number}`;
+}
+
 /** The registration that the daemon would make of it, for its check. */
 export function registrationOf({ name, source }: PlannedServer): Obj {
   const environment = isObject(source.env) ? source.env : isObject(source.environment) ? source.environment : {};

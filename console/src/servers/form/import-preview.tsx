@@ -8,8 +8,8 @@ import type { ImportedServer, Validation } from "../../api/schema";
 import { FailureAlert } from "../../ui/alert";
 import { shellLine } from "../../ui/format";
 import { Sentence } from "../../ui/sentence";
-import { type Action, type PlannedServer, registrationOf } from "./import-plan";
-import { translate } from "./check";
+import { type Action, type PlannedServer, freeName, registrationOf } from "./import-plan";
+import { translate, warningWords } from "./check";
 import { type Choice, useImport } from "./use-import";
 
 type Props = { servers: PlannedServer[]; onBack: () => void; onImported: (results: ImportedServer[]) => void };
@@ -45,7 +45,7 @@ export function ImportPreview({ servers, onBack, onImported }: Props) {
               <Row
                 key={index}
                 server={server}
-                taken={taken(server.name)}
+                taken={taken}
                 choice={choices[index]!}
                 validation={checks[index]?.data}
                 onChange={(choice) => setChosen({ ...chosen, [index]: choice })}
@@ -93,7 +93,7 @@ function checkQuery(server: PlannedServer) {
 
 type RowProps = {
   server: PlannedServer;
-  taken: boolean;
+  taken: (name: string) => boolean;
   choice: Choice;
   validation: Validation | undefined;
   onChange: (choice: Choice) => void;
@@ -102,7 +102,10 @@ type RowProps = {
 function Row({ server, taken, choice, validation, onChange }: RowProps) {
   const { t } = useTranslation();
   const { name, unfit } = server;
-  const actions: Action[] = unfit ? ["skip"] : taken ? ["skip", "rename", "overwrite"] : ["import", "rename", "skip"];
+  const exists = taken(name);
+  const actions: Action[] = unfit ? ["skip"] : exists ? ["skip", "rename", "overwrite"] : ["import", "rename", "skip"];
+  const choose = (action: Action) =>
+    onChange({ action, name: action === "rename" && taken(choice.name) ? freeName(name, taken) : choice.name });
   const errors = (validation?.errors ?? []).filter(({ field }) => field !== "name");
   return (
     <tr className="border-b border-line align-top">
@@ -113,7 +116,7 @@ function Row({ server, taken, choice, validation, onChange }: RowProps) {
         <code className="text-sm text-soft">{shellLine(server.argv)}</code>
         <ul className="text-sm">
           {unfit && <li className="text-bad">{t(`paste.${unfit}`)}</li>}
-          {taken && <li className="text-warn">{t("paste.exists")}</li>}
+          {exists && <li className="text-warn">{t("paste.exists")}</li>}
           {errors.map((error) => (
             <li key={error.field + error.message} className={error.blocking ? "text-bad" : "text-warn"}>
               <Sentence text={translate(error, t)} />
@@ -121,7 +124,7 @@ function Row({ server, taken, choice, validation, onChange }: RowProps) {
           ))}
           {validation?.warnings.map((warning) => (
             <li key={warning.field} className="text-warn">
-              {warning.message}
+              <Sentence text={warningWords(warning.message, t)} />
             </li>
           ))}
         </ul>
@@ -131,7 +134,7 @@ function Row({ server, taken, choice, validation, onChange }: RowProps) {
           className="input"
           aria-label={t("paste.actionFor", { name })}
           value={choice.action}
-          onChange={(event) => onChange({ ...choice, action: event.target.value as Action })}
+          onChange={(event) => choose(event.target.value as Action)}
         >
           {actions.map((action) => (
             <option key={action} value={action}>

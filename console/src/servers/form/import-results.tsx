@@ -2,6 +2,8 @@
 import { CircleCheck, CircleMinus, CircleX } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import type { ImportedServer } from "../../api/schema";
+import { Sentence } from "../../ui/sentence";
+import { warningWords } from "./check";
 
 const ICONS = {
   imported: <CircleCheck size={16} className="mt-0.5 flex-none text-ok" aria-hidden />,
@@ -23,11 +25,9 @@ export function ImportResults({ results, onClose }: { results: ImportedServer[];
                 <span className="font-semibold">{result.name}</span>{" "}
                 <span className="text-soft">{t(`paste.${result.status}`)}</span>
               </p>
-              {result.reason && <p className="text-sm text-bad">{result.reason}</p>}
+              {result.reason && <Sentence text={result.reason} className="text-sm text-bad" />}
               {result.warnings.map((warning) => (
-                <p key={warning} className="text-sm text-warn">
-                  {warning}
-                </p>
+                <Sentence key={warning} text={warningWords(warning, t)} className="text-sm text-warn" />
               ))}
             </div>
           </li>

@@ -112,7 +112,10 @@ test("a name that is taken is told at the name", async () => {
 test("secrets and a growing context are warned about", async () => {
   // covers: MGR-8, MGR-53, MGR-54
   const user = userEvent.setup();
-  validation = { errors: [], warnings: [{ field: "environment.API_KEY", message: "`API_KEY` looks like a secret" }] };
+  validation = {
+    errors: [],
+    warnings: [{ field: "environment.API_KEY", message: "`API_KEY` looks like a secret: it is stored in plain text" }],
+  };
   add();
   expect((await screen.findByRole("note", { name: "Plain-text secret warning" })).textContent).toContain("API_KEY");
   expect(screen.queryByRole("note", { name: "Context size warning" })).toBeNull();

@@ -8,6 +8,8 @@ import { useLanguage } from "../../settings/preferences";
 import { Alert } from "../../ui/alert";
 import { CopyButton } from "../../ui/copy-button";
 import { estimateTokens, moment, shellLine } from "../../ui/format";
+import { Sentence } from "../../ui/sentence";
+import { warningWords } from "../form/check";
 import { argvOf } from "../status";
 import { ConnectCard } from "./connect-card";
 import { IsolationCard } from "./isolation-card";
@@ -22,7 +24,7 @@ export function Overview({ server }: { server: ServerView }) {
       {notes.length > 0 && (
         <Alert tone="warn" role="note" title={t("detail.warnings")} label={t("detail.warnings")}>
           {notes.map((note) => (
-            <p key={note}>{note}</p>
+            <Sentence key={note} text={warningWords(note, t)} />
           ))}
         </Alert>
       )}
