@@ -1,5 +1,8 @@
 // A small line chart as plain SVG, with a text that says the same.
 
+/** How wide a single value is. */
+const DASH = 6;
+
 type Props = {
   values: readonly number[];
   label: string;
@@ -9,14 +12,14 @@ type Props = {
   max?: number;
 };
 
-/** The points of the line; the newest value is at the right edge. */
+/** The points of the line; the newest value is at the right edge. One value is a dash there: what
+ *  was before it is not known. */
 export function pointsOf(values: readonly number[], width: number, height: number, max: number): [number, number][] {
-  const step = values.length > 1 ? width / (values.length - 1) : 0;
   const top = max > 0 ? max : 1;
-  return values.map((value, index) => [
-    values.length > 1 ? index * step : width,
-    height - 1 - (Math.min(value, top) / top) * (height - 3),
-  ]);
+  const at = (value: number) => height - 1 - (Math.min(value, top) / top) * (height - 3);
+  if (values.length === 1) return [width - DASH, width].map((x) => [x, at(values[0]!)]);
+  const step = width / (values.length - 1);
+  return values.map((value, index) => [index * step, at(value)]);
 }
 
 export function Sparkline({ values, label, width = 80, height = 22, filled = false, max }: Props) {
@@ -35,17 +38,20 @@ export function Sparkline({ values, label, width = 80, height = 22, filled = fal
       className="block overflow-visible text-accent"
     >
       <title>{label}</title>
-      {filled && <polygon points={`0,${height} ${line} ${width},${height}`} className="fill-current opacity-15" />}
-      {values.length > 1 && (
-        <polyline
-          points={line}
-          fill="none"
-          stroke="currentColor"
-          strokeWidth="1.5"
-          strokeLinejoin="round"
-          vectorEffect="non-scaling-stroke"
+      {filled && (
+        <polygon
+          points={`${points[0]?.[0] ?? 0},${height} ${line} ${width},${height}`}
+          className="fill-current opacity-15"
         />
       )}
+      <polyline
+        points={line}
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="1.5"
+        strokeLinejoin="round"
+        vectorEffect="non-scaling-stroke"
+      />
       {!filled && last && <circle cx={last[0]} cy={last[1]} r="1.8" className="fill-current" />}
     </svg>
   );
