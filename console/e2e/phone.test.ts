@@ -1,7 +1,7 @@
 // The console on a phone.
 import { EVERYTHING } from "./support/places";
 import { fillNewServer, fits, isOn, named, openTab, row, showsStatus, toggle } from "./support/screen";
-import { expect, test } from "./support/test";
+import { expect, test, until } from "./support/test";
 
 const PHONE = { viewport: { width: 375, height: 760 }, touch: true };
 
@@ -29,6 +29,18 @@ test("every page fits the width of a phone", async ({ daemon, open }) => {
     await page.getByText(sign).filter({ visible: true }).first().waitFor();
     await fits(page);
   }
+});
+
+test("the section that is open stays in sight when the counts of others come", async ({ daemon, open }) => {
+  await daemon.register({ name: "every", command: EVERYTHING, args: [] });
+  const page = await open("/servers/every/settings", PHONE);
+  await page.getByRole("tab", { name: /^Prompts ?\d+$/ }).waitFor();
+  await page.getByRole("tab", { name: /^Resources ?\d+$/ }).waitFor();
+  const right = async () => {
+    const box = (await page.getByRole("tab", { name: /^Settings/ }).boundingBox())!;
+    return box.x + box.width;
+  };
+  await until(right).toBeLessThanOrEqual(PHONE.viewport.width);
 });
 
 test("a row is a block that is still a row of a table", async ({ daemon, open }) => {

@@ -122,7 +122,7 @@ function CodeBlock({ text }: { text: string }) {
   return (
     <div className="relative">
       {/* It scrolls, hence the keyboard must get at it. */}
-      <pre tabIndex={0}>
+      <pre tabIndex={0} className="pointer-coarse:min-h-13">
         <code>{text}</code>
       </pre>
       <CopyButton text={text} iconOnly className="absolute top-1 right-1 bg-surface/80" />

@@ -91,7 +91,12 @@ function Copyable({ text }: { text: string }) {
   return (
     <span className="inline-flex max-w-full items-center gap-1">
       <code className="min-w-0">{text}</code>
-      <CopyButton text={text} label={t("environments.copyBranch", { branch: text })} iconOnly className="-my-1" />
+      <CopyButton
+        text={text}
+        label={t("environments.copyBranch", { branch: text })}
+        iconOnly
+        className="-my-1 pointer-coarse:-my-3"
+      />
     </span>
   );
 }

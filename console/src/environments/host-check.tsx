@@ -39,22 +39,24 @@ export function HostCheck() {
       )}
       {query.data && (
         <>
-          <table role="table" aria-label={t("host.table")} className="card block w-full overflow-hidden md:table">
-            <thead role="rowgroup" className="max-md:sr-only">
-              <tr role="row" className="bg-sunken text-left text-sm text-soft">
-                {(["program", "state", "version", "path"] as const).map((column) => (
-                  <th key={column} role="columnheader" scope="col" className="px-3 py-2 font-medium">
-                    {t(`host.${column}`)}
-                  </th>
+          <div className="card overflow-hidden">
+            <table role="table" aria-label={t("host.table")} className="block w-full md:table">
+              <thead role="rowgroup" className="max-md:sr-only">
+                <tr role="row" className="bg-sunken text-left text-sm text-soft">
+                  {(["program", "state", "version", "path"] as const).map((column) => (
+                    <th key={column} role="columnheader" scope="col" className="px-3 py-2 font-medium">
+                      {t(`host.${column}`)}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody role="rowgroup" className="block md:table-row-group">
+                {query.data.programs.map((program) => (
+                  <Program key={program.name} program={program} />
                 ))}
-              </tr>
-            </thead>
-            <tbody role="rowgroup" className="block md:table-row-group">
-              {query.data.programs.map((program) => (
-                <Program key={program.name} program={program} />
-              ))}
-            </tbody>
-          </table>
+              </tbody>
+            </table>
+          </div>
           <details className="mt-2 text-sm text-soft">
             <summary>{t("host.searched")}</summary>
             <code>{query.data.path}</code>

@@ -29,8 +29,8 @@ export default function PreviewDialog({ server, resource, onClose }: Props) {
   return (
     <Modal title={resource.title ?? resource.name ?? resource.uri} open onClose={onClose} shape="side">
       <div className="space-y-4">
-        <p className="flex flex-wrap items-center gap-2">
-          <code className="text-soft">{resource.uri}</code>
+        <p className="flex items-center gap-2">
+          <code className="min-w-0 text-soft">{resource.uri}</code>
           <CopyButton text={resource.uri} iconOnly />
         </p>
         {query.isError && (

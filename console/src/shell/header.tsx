@@ -8,7 +8,7 @@ export function Header() {
   return (
     <header className="sticky top-0 z-20 flex h-12 items-center justify-between gap-3 border-b border-line bg-page/90 px-4 backdrop-blur md:px-8">
       <ConnectionState />
-      <div className="flex items-center gap-2">
+      <div className="flex flex-none items-center gap-2">
         <LanguageSelect />
         <ThemeSelect />
       </div>
@@ -22,9 +22,9 @@ function ConnectionState() {
   const look = state === "live" ? "bg-ok" : state === "connecting" ? "bg-soft" : "bg-warn animate-pulse";
   const word = state === "live" ? t("app.live") : state === "connecting" ? t("app.connecting") : t("app.reconnecting");
   return (
-    <span className="flex items-center gap-2 text-sm whitespace-nowrap text-soft">
-      <span aria-hidden className={`size-2 rounded-full ${look}`} />
-      {word}
+    <span className="flex min-w-0 items-center gap-2 text-sm text-soft">
+      <span aria-hidden className={`size-2 flex-none rounded-full ${look}`} />
+      <span className="truncate">{word}</span>
     </span>
   );
 }

@@ -14,9 +14,11 @@ type Props = {
 
 export function Tabs({ label, tabs, value, onChange, children }: Props) {
   const list = useRef<HTMLDivElement>(null);
+  // A count that comes later moves the tabs after it.
+  const words = tabs.map(({ title, count }) => `${title} ${count}`).join();
   useEffect(() => {
     showSelected(list.current);
-  }, [value]);
+  }, [value, words]);
   return (
     <Base.Root value={value} onValueChange={(next: unknown) => onChange(String(next))}>
       <Base.List

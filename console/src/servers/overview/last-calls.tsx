@@ -25,9 +25,9 @@ export function LastCalls({ server }: { server: ServerView }) {
       ) : (
         <ul className="divide-y divide-line">
           {calls.map((call) => (
-            <li key={call.call_id} className="flex flex-wrap items-center gap-x-4 gap-y-0.5 py-1.5">
+            <li key={call.call_id} className="flex flex-wrap items-center justify-between gap-x-4 gap-y-0.5 py-1.5">
               <span className="w-20 flex-none text-soft">{when(call.started_at, language)}</span>
-              <code className="min-w-0 flex-1">{actionOf(call)}</code>
+              <code className="min-w-0 flex-1 max-sm:order-first max-sm:basis-full">{actionOf(call)}</code>
               <OutcomeWord outcome={call.outcome} />
               <span className="w-20 text-right text-soft">{milliseconds(call.duration_ms)} ms</span>
             </li>

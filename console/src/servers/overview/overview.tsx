@@ -69,7 +69,7 @@ export function Card({
 
 export function Facts({ facts }: { facts: [string, ReactNode][] }) {
   return (
-    <dl className="grid grid-cols-[minmax(6rem,auto)_1fr] gap-x-4 gap-y-1.5">
+    <dl className="grid grid-cols-[fit-content(8.5rem)_1fr] gap-x-4 sm:grid-cols-[minmax(6rem,auto)_1fr] gap-y-1.5">
       {facts
         .filter(([, value]) => value !== null && value !== undefined && value !== "")
         .map(([name, value]) => (
