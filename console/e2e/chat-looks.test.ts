@@ -99,6 +99,22 @@ test("the chat fits a phone, and the list is one tap away", async ({ daemon, mod
   await fits(page);
 });
 
+test("while the daemon is away the chat still fits the window", async ({ daemon, model, open }) => {
+  const id = await talk(daemon, model);
+  const page = await open(`/chat/${id}`, { forgive: /ERR_/ });
+  await log(page).getByRole("alert").waitFor();
+  await daemon.kill();
+  await page.getByText("Cofer is not answering").waitFor();
+  const bottom = async () => {
+    const box = (await message(page).boundingBox())!;
+    return box.y + box.height;
+  };
+  await until(bottom).toBeLessThan(900);
+  expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBe(900);
+  await daemon.run();
+  await page.getByText("Live", { exact: true }).waitFor();
+});
+
 test("the chat speaks Japanese, word for word", async ({ daemon, model, open }) => {
   const id = await talk(daemon, model);
   const page = await open(`/chat/${id}`, { lang: "ja" });

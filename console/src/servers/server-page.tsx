@@ -56,8 +56,8 @@ function ServerSections({ server, tab }: { server: ServerView; tab: string }) {
   const open = (TABS as readonly string[]).includes(tab) ? tab : "overview";
   return (
     <>
-      <ServerHead server={server} tab={open} />
       <div className={away ? "stale" : ""}>
+        <ServerHead server={server} tab={open} />
         <Tabs
           label={t("detail.sections")}
           tabs={tabs}
@@ -91,10 +91,14 @@ function ServerSections({ server, tab }: { server: ServerView; tab: string }) {
 /** How much there is behind a tab, where the server is there to be asked. */
 function useCounts(server: ServerView): Partial<Record<string, number | undefined>> {
   const enabled = server.status === "ready";
-  const capabilities = (server.capabilities ?? {}) as Record<string, unknown>;
+  const offers = (what: string) => Boolean(server.capabilities && what in (server.capabilities as object));
   const tools = useQuery({ ...toolsQuery(server.id), enabled });
-  const resources = useQuery({ ...resourcesQuery(server.id), enabled: enabled && "resources" in capabilities });
-  const prompts = useQuery({ ...promptsQuery(server.id), enabled: enabled && "prompts" in capabilities });
+  const resources = useQuery({ ...resourcesQuery(server.id), enabled: enabled && offers("resources") });
+  const prompts = useQuery({ ...promptsQuery(server.id), enabled: enabled && offers("prompts") });
   if (!enabled) return {};
-  return { tools: tools.data?.length, resources: resources.data?.length, prompts: prompts.data?.length };
+  return {
+    tools: tools.data?.length,
+    resources: offers("resources") ? resources.data?.length : 0,
+    prompts: offers("prompts") ? prompts.data?.length : 0,
+  };
 }
