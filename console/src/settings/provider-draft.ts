@@ -1,4 +1,5 @@
 // A provider while it is edited, and what is sent of it. Pure.
+import type { TFunction } from "i18next";
 import type { ProviderBody, ProviderKind, ProviderView, ProvidersView } from "../api/schema";
 
 export type ProviderDraft = {
@@ -14,6 +15,10 @@ export type ProviderDraft = {
 };
 
 export const kindOf = (all: ProvidersView, kind: string | undefined) => all.kinds.find((known) => known.kind === kind);
+
+/** What a sort of provider is called; names of companies are the same in every language. */
+export const kindWords = (kind: ProviderKind, all: ProvidersView, t: TFunction): string =>
+  kind === "openai" ? t("models.kindOpenai") : (kindOf(all, kind)?.name ?? kind);
 
 export function draftOf(all: ProvidersView, provider: ProviderView | null): ProviderDraft {
   const kind = kindOf(all, provider?.kind) ?? all.kinds[0];

@@ -6,7 +6,7 @@ import type { ProviderKind, ProviderView, ProvidersView } from "../api/schema";
 import { modelsQuery } from "../chat/api";
 import { Flag } from "../servers/form/flag-fields";
 import { Field } from "../ui/field";
-import { type ProviderDraft, kindOf } from "./provider-draft";
+import { type ProviderDraft, kindOf, kindWords } from "./provider-draft";
 
 type Props = {
   all: ProvidersView;
@@ -79,9 +79,9 @@ function KindField({ all, provider, draft, onChange, problem }: Props) {
           disabled={provider !== null}
           onChange={(event) => choose(event.target.value as ProviderKind)}
         >
-          {all.kinds.map(({ kind, name }) => (
+          {all.kinds.map(({ kind }) => (
             <option key={kind} value={kind}>
-              {name}
+              {kindWords(kind, all, t)}
             </option>
           ))}
         </select>

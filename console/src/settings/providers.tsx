@@ -9,6 +9,7 @@ import { FailureAlert } from "../ui/alert";
 import { Confirm } from "../ui/confirm";
 import { tellFailure } from "../ui/notices";
 import { EmptyState, Loading } from "../ui/states";
+import { kindWords } from "./provider-draft";
 import { TestReport } from "./test-report";
 
 const ProviderDialog = lazy(() => import("./provider-dialog"));
@@ -72,7 +73,7 @@ function ProviderItem({ all, provider, onEdit }: ItemProps) {
         <span className="tag">{t(provider.has_key ? "models.hasKey" : "models.noKey")}</span>
       </div>
       <p className="text-sm text-soft">
-        {kind?.name ?? provider.kind} · <code>{provider.base_url}</code>
+        {kindWords(provider.kind, all, t)} · <code>{provider.base_url}</code>
       </p>
       {own ? (
         <DefaultModel provider={provider} />

@@ -1,5 +1,6 @@
 // The arguments of a tool while they are typed: one value that is shown as a form and as JSON, and
 // what is wrong with it.
+import type { TFunction } from "i18next";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { JsonSchema } from "../api/mcp";
@@ -55,7 +56,7 @@ export function useArguments(schema: JsonSchema, start: Record<string, unknown> 
     setTried(true);
     return wrongText === null && Object.keys(problems).length === 0;
   };
-  const alert = tried ? linesOf(wrongText, problems) : null;
+  const alert = tried ? linesOf(wrongText, problems, t) : null;
   const none: Problems = {};
   return {
     value,
@@ -73,10 +74,11 @@ export function useArguments(schema: JsonSchema, start: Record<string, unknown> 
 
 const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-function linesOf(wrongText: string | null, problems: Problems): string[] | null {
+function linesOf(wrongText: string | null, problems: Problems, t: TFunction): string[] | null {
   if (wrongText) return [wrongText];
-  const lines = Object.entries(problems).map(([place, message]) =>
-    `${place.slice(1).replaceAll("/", " › ")} ${message}`.trim(),
-  );
+  const lines = Object.entries(problems).map(([place, problem]) => {
+    const field = place.slice(1).replaceAll("/", " › ");
+    return field ? t("run.problemAt", { field, problem: problem ?? "" }) : (problem ?? "");
+  });
   return lines.length > 0 ? lines : null;
 }
