@@ -1,7 +1,6 @@
 // The console in Japanese, and Japanese in the console.
-import type { Locator, Page } from "playwright-core";
-import { composeInto } from "./support/ime";
-import { EVERYTHING, WAYWARD } from "./support/places";
+import type { Page } from "playwright-core";
+import { WAYWARD } from "./support/places";
 import { named } from "./support/screen";
 import { expect, test, until } from "./support/test";
 
@@ -114,75 +113,4 @@ test("a server's page has its Japanese names", async ({ daemon, open }) => {
     .waitFor();
   await tabs.getByRole("tab", { name: /^ログ/ }).click();
   await page.getByRole("log", named("サーバーログ")).waitFor();
-});
-
-test("every field of the list and the form takes a composition, and its Enter does nothing else", async ({
-  daemon,
-  open,
-}) => {
-  await daemon.wayward("日本語サーバー", [], { enabled: false });
-  const page = await open("/");
-  const takes = async (field: Locator, text = "日本語入力") => expect(await composeInto(page, field, text)).toBe(text);
-  await takes(page.getByRole("searchbox", named("Search servers")), "日本語サーバー");
-  await rowOf(page, "日本語サーバー").waitFor();
-  await page.getByRole("button", named("Add server")).click();
-  const form = page.getByRole("dialog", named("Add server"));
-  await takes(form.getByRole("textbox", named("Name")), "変換した名前");
-  await takes(form.getByRole("textbox", named("Command")), "コマンド");
-  await takes(form.getByRole("textbox", named("Description")), "説明文です。");
-  await takes(form.getByRole("textbox", named("Arguments (one per line)")), "引数の行");
-  await form.getByRole("button", named("Add variable")).click();
-  await takes(form.getByLabel("Variable 1 name", { exact: true }), "変数名");
-  await form.getByRole("button", named("Show variable 1 value")).click();
-  await takes(form.getByLabel("Variable 1 value", { exact: true }), "値");
-  await form.getByText("More options").click();
-  await takes(form.getByRole("textbox", named("Working directory")), "場所");
-  for (const number of ["Call timeout (ms)", "Requests at once", "CPU (cores)", "Memory"])
-    await takes(form.getByLabel(number, { exact: true }), "数");
-  await form.getByText("Container image", { exact: true }).click();
-  await takes(form.getByRole("textbox", named("Image")), "画像");
-  await takes(form.getByRole("textbox", named("Volumes (one path per line)")), "/データ");
-  await form.getByText("Remote URL", { exact: true }).click();
-  await takes(form.getByRole("textbox", named("URL")), "住所");
-  await form.getByRole("tab", named("Paste JSON")).click();
-  await takes(form.getByRole("textbox", named("mcpServers JSON")), "貼り付け");
-  // No Enter of all these saved or closed anything.
-  expect(await form.isVisible()).toBe(true);
-  expect(await form.getByRole("alert").count()).toBe(0);
-  expect((await daemon.servers()).map((server) => server.name)).toEqual(["日本語サーバー"]);
-});
-
-test("every field of a server's page takes a composition, and its Enter does nothing else", async ({
-  daemon,
-  open,
-}) => {
-  await daemon.register({ name: "every", command: EVERYTHING, args: [] });
-  const page = await open("/servers/every/tools");
-  const takes = async (field: Locator, text = "日本語入力") => expect(await composeInto(page, field, text)).toBe(text);
-  await takes(page.getByRole("searchbox", named("Search tools")));
-  await page.getByRole("searchbox", named("Search tools")).fill("");
-  await page.getByRole("button", named("Run echo")).click();
-  const dialog = page.getByRole("dialog", named("Run echo"));
-  let calls = 0;
-  page.on("request", (request) => (calls += request.url().endsWith("/call") ? 1 : 0));
-  await takes(dialog.getByRole("textbox", named("message")), "変換中の文");
-  await dialog.getByRole("tab", named("JSON")).click();
-  await takes(dialog.getByRole("textbox", named("Arguments as JSON")));
-  await page.keyboard.press("Escape");
-  await dialog.waitFor({ state: "detached" });
-  await page.getByRole("tab", { name: /^Resources/ }).click();
-  await takes(page.getByRole("searchbox", named("Search resources")));
-  await page.getByRole("tab", { name: /^Prompts/ }).click();
-  await page.getByRole("searchbox", named("Search prompts")).fill("");
-  await takes(page.getByRole("textbox", named("city")), "東京");
-  expect(calls).toBe(0);
-  await page.getByRole("tab", { name: /^Logs/ }).click();
-  await takes(page.getByRole("searchbox", named("Search the log")));
-  await page.getByRole("tab", { name: /^Settings/ }).click();
-  await takes(page.getByRole("main").getByRole("textbox", named("Name")), "別の名前");
-  await page.getByRole("button", named("Discard changes")).click();
-  await page.goto("/activity");
-  await daemon.call("every", "echo", { message: "x" });
-  await takes(page.getByRole("searchbox", named("Search calls")));
-  expect((await daemon.servers()).map((server) => server.name)).toEqual(["every"]);
 });

@@ -36,3 +36,21 @@ export async function composeInto(page: Page, field: Locator, text: string): Pro
   await compose(page, text);
   return field.inputValue();
 }
+
+const FIELDS = "input:not([type=checkbox], [type=radio], [type=password], [readonly]), textarea";
+
+/** Composes into every text field that is to be seen. Gives back their names; a field that did not
+ *  take the text says so in its name. */
+export async function composeIntoAll(page: Page, scope: Locator): Promise<string[]> {
+  const names: string[] = [];
+  await scope.locator(FIELDS).filter({ visible: true }).first().waitFor();
+  for (const field of await scope.locator(FIELDS).all()) {
+    if (!(await field.isVisible())) continue;
+    const name = await field.evaluate(
+      (element: HTMLInputElement) => element.ariaLabel ?? element.labels?.[0]?.textContent ?? "a field without a name",
+    );
+    const text = await composeInto(page, field, "日本語入力");
+    names.push(text === "日本語入力" ? name : `${name} (took ${JSON.stringify(text)})`);
+  }
+  return names;
+}
