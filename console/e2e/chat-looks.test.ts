@@ -87,6 +87,7 @@ test("the chat fits a phone, and the list is one tap away", async ({ daemon, mod
   const composer = await box("textbox", "Message");
   const bar = await box("navigation", "Main");
   expect(composer.y + composer.height).toBeLessThan(bar.y);
+  expect(composer.y + composer.height).toBeGreaterThan(bar.y - 100);
   await page.getByRole("button", named("Conversations")).tap();
   const list = page.getByRole("dialog", named("Conversations"));
   await list.getByRole("link", { name: /^show all you can/ }).waitFor();

@@ -13,7 +13,6 @@ const KNOWN = Object.keys(NAMES) as Known[];
 
 export function IsolationCard({ server }: { server: ServerView }) {
   const { t } = useTranslation();
-  if (server.kind === "remote") return null;
   const isolation = server.isolation as Record<string, unknown> | null | undefined;
   if (!isolation) {
     return (

@@ -19,6 +19,7 @@ import { UsageCard } from "./usage-card";
 export function Overview({ server }: { server: ServerView }) {
   const { t } = useTranslation();
   const notes = [...server.health_reasons, ...server.warnings];
+  const remote = server.kind === "remote";
   return (
     <div className="space-y-4">
       {notes.length > 0 && (
@@ -31,11 +32,18 @@ export function Overview({ server }: { server: ServerView }) {
       <div className="grid items-start gap-4 lg:grid-cols-2">
         <div className="min-w-0 space-y-4">
           <RunsCard server={server} />
-          <OffersCard server={server} />
+          {!remote && <OffersCard server={server} />}
         </div>
         <div className="min-w-0 space-y-4">
-          <UsageCard server={server} />
-          <IsolationCard server={server} />
+          {/* What runs elsewhere uses nothing here, and nothing here isolates it. */}
+          {remote ? (
+            <OffersCard server={server} />
+          ) : (
+            <>
+              <UsageCard server={server} />
+              <IsolationCard server={server} />
+            </>
+          )}
         </div>
       </div>
       <ConnectCard server={server} />

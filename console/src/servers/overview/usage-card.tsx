@@ -12,8 +12,6 @@ export function UsageCard({ server }: { server: ServerView }) {
   const { t } = useTranslation();
   const samples = useHistory(server.id);
   const usage = server.usage ?? samples.at(-1)?.usage;
-  // What runs elsewhere uses nothing here.
-  if (server.kind === "remote") return null;
   if (!usage || server.process_status !== "running") {
     return (
       <Card title={t("overview.usage")}>
