@@ -32,7 +32,7 @@ export function ServerRow({ server, durations }: Props) {
         <th
           role="rowheader"
           scope="row"
-          className="min-w-0 text-left font-semibold [overflow-wrap:break-word] md:max-w-64 md:min-w-36 md:px-3 md:py-2.5 md:align-top"
+          className="min-w-0 text-left font-semibold [overflow-wrap:break-word] md:max-w-64 md:min-w-44 md:px-3 md:py-2.5 md:align-top"
         >
           <Link href={serverHref(server.name)} className="rounded hover:text-accent hover:underline">
             {server.name}
