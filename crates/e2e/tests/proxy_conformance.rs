@@ -31,7 +31,7 @@ async fn check(suite: &str, revision: Option<&str>, scenarios: &[&str]) {
 
 #[tokio::test]
 async fn the_stable_suite_passes_through_the_proxy() {
-    // covers: PRX-3.1, PRX-3.2, PRX-3.3, PRX-4.1, PRX-4.2
+    // covers: PRX-1.1, PRX-1.4, PRX-3.1, PRX-3.2, PRX-3.3, PRX-4.1, PRX-4.2
     let all = ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"];
     check("0.1", None, &all).await;
 }

@@ -223,6 +223,18 @@ mod tests {
     }
 
     #[test]
+    fn its_help_tells_of_every_flag() {
+        // covers: PRX-6.5
+        let help = parse(&["--help"]).unwrap_err();
+        assert_eq!((help.kind(), help.exit_code()), (clap::error::ErrorKind::DisplayHelp, 0));
+        let help = help.to_string();
+        for flag in ["--url", "--timeout", "--verbose", "--audience", "--check", "--no-auth"] {
+            assert!(help.contains(flag), "{flag}: {help}");
+        }
+        assert!(help.contains("GOOGLE_APPLICATION_CREDENTIALS"), "{help}");
+    }
+
+    #[test]
     fn every_flag_arrives() {
         // covers: PRX-6.1, PRX-6.2, PRX-6.3
         let args = parse(&[
