@@ -74,7 +74,7 @@ pub fn with(mut body: Value, field: &str, value: Value) -> Value {
 
 /// Runs Podman to its end.
 pub async fn try_podman(args: &[&str]) -> Ended {
-    run(Path::new("podman"), args, &[("HOME", "/nonexistent")], "").await
+    run(Path::new("podman"), args, &[("HOME", "/tmp")], "").await
 }
 
 /// Runs a Podman command that must work, and gives its stdout.
