@@ -48,6 +48,8 @@ mod tests {
 
     use rustix::net::{SendFlags, send};
 
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+
     /// Two ends between which urgent news can be sent, as the kernel sends them for its files.
     fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -67,7 +69,9 @@ mod tests {
         let mut seen = std::pin::pin!(told(&changes, count));
         // Nothing yet, and a change that is none of it.
         for expected in [1, 2] {
+            let start = tokio::time::Instant::now();
             while looks.load(Ordering::Relaxed) < expected {
+                assert!(start.elapsed() < PATIENCE, "it does not look");
                 tokio::select! {
                     biased;
                     () = &mut seen => panic!("nothing was killed"),
@@ -78,7 +82,7 @@ mod tests {
         }
         kills.store(1, Ordering::Relaxed);
         send(&near, b"!", SendFlags::OOB).unwrap();
-        tokio::time::timeout(std::time::Duration::from_secs(30), seen).await.unwrap();
+        tokio::time::timeout(PATIENCE, seen).await.unwrap();
     }
 
     #[tokio::test]
