@@ -130,12 +130,15 @@ async fn find_mcp(
         Some(_) => (deadline, deadline),
         None => (deadline.min(begun + patience.silent), deadline.min(begun + patience.refused)),
     };
+    let mut said = None;
     loop {
         let refusal = match try_paths(door, speaking, silent).await {
             Ok(found) => return Ok(found),
             Err(refusal) => refusal,
         };
         let is_silent = matches!(refusal, HandshakeError::Silent { .. });
+        // What it said before tells more than that the end of the wait cut the last attempt off.
+        let refusal = said.take().filter(|_| is_silent).unwrap_or(refusal);
         if is_silent || Instant::now() + PAUSE >= refused {
             return match door.path {
                 Some(_) => Err(NotReady::Handshake(refusal)),
@@ -145,6 +148,7 @@ async fn find_mcp(
                 }
             };
         }
+        said = Some(refusal);
         sleep(PAUSE).await;
     }
 }
