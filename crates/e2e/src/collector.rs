@@ -2,7 +2,6 @@
 //! protocol is written, keeps what it got, and refuses, hangs, dies and comes back on order.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
@@ -10,9 +9,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
 use serde::Deserialize;
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 
+use crate::mortal::Mortal;
 use crate::wait::eventually;
 
 /// What a request may carry at most.
@@ -20,9 +18,8 @@ const LARGEST: usize = 64 * 1024 * 1024;
 
 /// The collector, until it is dropped.
 pub struct Collector {
-    address: SocketAddr,
+    server: Mortal,
     shared: Arc<Mutex<Shared>>,
-    runtime: Option<Runtime>,
 }
 
 /// What it does with a request, instead of taking it.
@@ -204,41 +201,24 @@ impl Span {
 impl Collector {
     /// Starts it on a free port.
     pub fn start() -> Self {
-        let mut collector = Self {
-            address: "127.0.0.1:0".parse().expect("an address"),
-            shared: Arc::default(),
-            runtime: None,
-        };
-        collector.rise();
-        collector
+        let shared = Arc::default();
+        let routes = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        Self { server: Mortal::start(routes), shared }
     }
 
     /// Starts it again, on the port it had.
     pub fn rise(&mut self) {
-        assert!(self.runtime.is_none(), "it runs already");
-        let runtime = Runtime::new().expect("a runtime can be made");
-        let listener = std::net::TcpListener::bind(self.address).expect("the port is free");
-        listener.set_nonblocking(true).expect("a listener can be asked not to wait");
-        self.address = listener.local_addr().expect("a listener has an address");
-        let shared = Arc::clone(&self.shared);
-        runtime.spawn(async move {
-            let listener = TcpListener::from_std(listener).expect("a runtime takes it");
-            let routes = Router::new().fallback(answer).with_state(shared);
-            axum::serve(listener, routes).await.expect("it serves");
-        });
-        self.runtime = Some(runtime);
+        self.server.rise();
     }
 
     /// Ends it: nobody listens any more.
     pub fn die(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        self.server.die();
     }
 
     /// Where it is.
     pub fn base(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.base()
     }
 
     /// What it does with the next request that no order is for yet.
@@ -271,12 +251,6 @@ impl Collector {
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().expect("nobody panics with it")
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.die();
     }
 }
 

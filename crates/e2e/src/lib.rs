@@ -14,6 +14,7 @@ mod events;
 mod gateway;
 mod http;
 mod model;
+mod mortal;
 mod order;
 mod peer;
 mod process;

@@ -2,7 +2,6 @@
 //! refuses, dies and comes back on order, and tells what it was asked.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
@@ -10,18 +9,17 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Response};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+
+use crate::mortal::Mortal;
 
 const SESSION: &str = "mcp-session-id";
 /// What a request may carry at most.
 const LARGEST: usize = 64 * 1024 * 1024;
 
-/// The server, until it is dropped. It has threads of its own: when it dies, it dies at once.
+/// The server, until it is dropped.
 pub struct Upstream {
-    address: SocketAddr,
+    server: Mortal,
     shared: Arc<Mutex<Shared>>,
-    runtime: Option<Runtime>,
 }
 
 /// One request, as it came.
@@ -46,48 +44,30 @@ struct Shared {
 impl Upstream {
     /// Starts it on a free port.
     pub fn start() -> Self {
-        let mut upstream = Self {
-            address: "127.0.0.1:0".parse().expect("an address"),
-            shared: Arc::default(),
-            runtime: None,
-        };
-        upstream.rise();
-        upstream
+        let shared = Arc::default();
+        let routes = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        Self { server: Mortal::start(routes), shared }
     }
 
     /// Starts it again, on the port it had, without any of its sessions.
     pub fn rise(&mut self) {
-        assert!(self.runtime.is_none(), "it runs already");
         self.forget_sessions();
-        let runtime = Runtime::new().expect("a runtime can be made");
-        // A port that was just closed may be held for a moment.
-        let listener = std::net::TcpListener::bind(self.address).expect("the port is free");
-        listener.set_nonblocking(true).expect("a listener can be asked not to wait");
-        self.address = listener.local_addr().expect("a listener has an address");
-        let shared = Arc::clone(&self.shared);
-        runtime.spawn(async move {
-            let listener = TcpListener::from_std(listener).expect("a runtime takes it");
-            let routes = Router::new().fallback(answer).with_state(shared);
-            axum::serve(listener, routes).await.expect("it serves");
-        });
-        self.runtime = Some(runtime);
+        self.server.rise();
     }
 
     /// Ends it in the middle of everything: connections break, nobody listens.
     pub fn die(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        self.server.die();
     }
 
     /// Where it speaks MCP.
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        format!("{}/mcp", self.base())
     }
 
     /// Where it is, without a path.
     pub fn base(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.base()
     }
 
     /// From now on it knows none of its sessions.
@@ -122,12 +102,6 @@ impl Upstream {
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().expect("nobody panics with it")
-    }
-}
-
-impl Drop for Upstream {
-    fn drop(&mut self) {
-        self.die();
     }
 }
 
