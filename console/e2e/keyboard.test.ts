@@ -139,15 +139,17 @@ test("the first Tab skips to the content, and a dialog keeps the focus", async (
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog", named("Edit some"));
   await dialog.waitFor();
+  const isInside = () =>
+    page.evaluate(
+      () =>
+        document.activeElement?.closest("[role=dialog]") !== null ||
+        document.activeElement?.hasAttribute("data-base-ui-focus-guard") === true,
+    );
+  // The focus goes in a moment after the dialog is there.
+  await until(isInside).toBe(true);
   for (let steps = 0; steps < 40; steps++) {
     await page.keyboard.press("Tab");
-    expect(
-      await page.evaluate(
-        () =>
-          document.activeElement?.closest("[role=dialog]") !== null ||
-          document.activeElement?.hasAttribute("data-base-ui-focus-guard") === true,
-      ),
-    ).toBe(true);
+    expect(await isInside()).toBe(true);
   }
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
