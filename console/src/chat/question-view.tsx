@@ -9,6 +9,7 @@ import type { JsonSchema } from "../api/mcp";
 import type { QuestionReply } from "../api/schema";
 import { SchemaForm } from "../tools/schema-form";
 import { defaultsOf } from "../tools/schema-model";
+import { submitArguments } from "../tools/submit-arguments";
 import { useArguments } from "../tools/use-arguments";
 import { FailureAlert } from "../ui/alert";
 import { guardComposition } from "../ui/ime";
@@ -65,13 +66,8 @@ function FormQuestion({ question, ways }: Of<"form">) {
   const start = useMemo(() => defaultsOf(schema), [schema]);
   const { t } = useTranslation();
   const values = useArguments(schema, start);
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    if (values.check() && !form.querySelector("[data-json-wrong]"))
-      ways.reply({ action: "accept", content: values.value as Record<string, unknown> });
-    else setTimeout(() => form.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), 30);
-  };
+  const accept = () => ways.reply({ action: "accept", content: values.value as Record<string, unknown> });
+  const submit = (event: FormEvent<HTMLFormElement>) => submitArguments(event, values.check, accept);
   return (
     <form noValidate className="space-y-3" onSubmit={submit} onKeyDown={guardComposition}>
       <Words text={question.message} />

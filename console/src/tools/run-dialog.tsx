@@ -15,6 +15,7 @@ import { TabPanel, Tabs } from "../ui/tabs";
 import { RunHistory } from "./run-history";
 import { RunResult } from "./run-result";
 import { SchemaForm } from "./schema-form";
+import { submitArguments } from "./submit-arguments";
 import { type Arguments, useArguments } from "./use-arguments";
 import { useRun } from "./use-run";
 
@@ -27,12 +28,8 @@ export default function RunDialog({ server, tool, onClose }: Props) {
   const runner = useRun(server.id, tool.name);
   const [tab, setTab] = useState("form");
   const formId = useId();
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const form = event.currentTarget;
-    if (args.check() && !form.querySelector("[data-json-wrong]")) void runner.run(args.value);
-    else setTimeout(() => form.querySelector<HTMLElement>("[aria-invalid=true]")?.focus(), 30);
-  };
+  const run = () => void runner.run(args.value);
+  const submit = (event: FormEvent<HTMLFormElement>) => submitArguments(event, args.check, run);
   const tabs = (["form", "json", "request"] as const).map((value) => ({ value, title: t(`run.${value}`) }));
   return (
     <Modal title={t("run.title", { tool: tool.name })} open onClose={onClose} shape="side" steady>
