@@ -2,12 +2,12 @@
 //! the answer back to whoever asked.
 //!
 //! ```text
-//!  call ──► turn (max_in_flight, bounded queue) ──► writer task ──► peer's stdin
-//!    ▲                                                                 │
-//!    └────── pending table ◄── reader task ◄────────── peer's stdout ◄─┘
+//!  call ──► turn (max_in_flight, bounded queue) ──► outbox ──► peer's stdin
+//!    ▲                                                             │
+//!    └────── pending table ◄── reader task ◄────── peer's stdout ◄─┘
 //! ```
-//! Reader and writer are tasks of their own and never wait for each other. A call that is
-//! dropped or runs out of time takes its entry out of the table and tells the peer; an
+//! Reader and writer, which empties the outbox, are tasks of their own and never wait for each
+//! other; a caller who is alone writes itself. A call that is dropped or runs out of time takes its entry out of the table and tells the peer; an
 //! answer that comes later finds nobody and is dropped.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,11 +24,13 @@ use tokio_util::task::TaskTracker;
 use crate::call::{BridgeConfig, CallError, Called, Request, Timing};
 use crate::caller::Caller;
 use crate::framing::LineReader;
+use crate::outbox::{Closed, Outbox, Stdin};
+use crate::outgoing::Outgoing;
 use crate::params::{self, Era};
 use crate::pending::{Opened, Pending, Reply};
 use crate::questions::Questions;
 use crate::reader::{Listener, read_messages};
-use crate::writer::{Outgoing, write_messages};
+use crate::writer::write_messages;
 
 /// Longer than any server runs.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -48,7 +50,7 @@ pub(crate) struct Shared {
     held_bytes: AtomicUsize,
     pub(crate) pending: Arc<Pending>,
     pub(crate) questions: Questions,
-    pub(crate) outbox: mpsc::Sender<Outgoing>,
+    pub(crate) outbox: Outbox,
     /// Asks the writer to end, and so closes the peer's stdin.
     closing: CancellationToken,
     /// Set when the peer's stdout has ended.
@@ -74,7 +76,8 @@ impl Bridge {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let (outbox, inbox) = mpsc::channel(config.max_in_flight + 256);
+        let stdin = Arc::new(Stdin::new(stdin));
+        let (outbox, inbox) = Outbox::new(Arc::clone(&stdin), config.max_in_flight + 256);
         let pending = Arc::new(Pending::default());
         let closing = CancellationToken::new();
         tasks.spawn(write_messages(stdin, inbox, Arc::clone(&pending), closing.clone()));
@@ -191,7 +194,7 @@ impl Bridge {
         let progress = watched.then(|| shared.pending.watch_progress(id, stamped.token));
 
         let answer = async {
-            shared.outbox.send(message).await.map_err(|_| CallError::Disconnected)?;
+            shared.send(id, message).await.map_err(|Closed| CallError::Disconnected)?;
             sent.store(true, Ordering::Relaxed);
             wait_for(reply, shared.config.max_message, marks).await
         };
@@ -266,9 +269,21 @@ impl Shared {
         Ok(held)
     }
 
+    /// Sends request `id`; waits while the peer does not read.
+    async fn send(&self, id: u64, message: Outgoing) -> Result<(), Closed> {
+        let in_flight = self.config.max_in_flight - self.turns.available_permits();
+        if in_flight > 1 {
+            return self.outbox.send(message).await;
+        }
+        if self.outbox.send_alone(message).await? {
+            self.pending.mark_written(&[id], Instant::now());
+        }
+        Ok(())
+    }
+
     /// For what must not wait: a peer that does not read loses it.
     pub(crate) fn send_or_drop(&self, message: Outgoing) {
-        if self.outbox.try_send(message).is_err() {
+        if !self.outbox.try_send(message) {
             tracing::debug!("the server does not read its stdin; a message to it was dropped");
         }
     }

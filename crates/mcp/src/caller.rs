@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::bridge::Shared;
 use crate::message::RpcError;
-use crate::writer::Outgoing;
+use crate::outgoing::Outgoing;
 
 /// Which client a call is made for: calls of one client have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -16,6 +16,8 @@ mod listing;
 mod members;
 mod message;
 mod object;
+mod outbox;
+mod outgoing;
 mod oversize;
 mod params;
 mod pending;

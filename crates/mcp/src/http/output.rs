@@ -5,7 +5,8 @@ use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::writer::{Outgoing, write_batch};
+use crate::outgoing::Outgoing;
+use crate::writer::write_batch;
 
 /// How many messages may wait for the client to read.
 const QUEUE: usize = 256;
