@@ -93,8 +93,23 @@ pub(crate) struct CallRecord<'a> {
     finished: bool,
 }
 
-/// A call that begins.
+/// When a call was sent.
+pub(crate) struct Start {
+    at: OffsetDateTime,
+    moment: Instant,
+    /// Where the server's log stood.
+    position: u64,
+}
+
+impl Start {
+    pub(crate) fn now(log: &ServerLog) -> Self {
+        Self { at: OffsetDateTime::now_utc(), moment: Instant::now(), position: log.position() }
+    }
+}
+
+/// A call that has begun.
 pub(crate) struct Beginning<'a, 'p> {
+    pub(crate) start: Start,
     pub(crate) log: &'a Arc<ServerLog>,
     pub(crate) id: ServerId,
     /// The server's name.
@@ -112,9 +127,9 @@ pub(crate) struct Beginning<'a, 'p> {
 }
 
 impl CallRecorder {
-    /// Takes note that a call begins.
+    /// Takes note that a call has begun.
     pub(crate) fn begin<'a>(&'a self, beginning: Beginning<'a, '_>) -> CallRecord<'a> {
-        let Beginning { log, id, server, method, params, client, source, call_id, trace } =
+        let Beginning { start, log, id, server, method, params, client, source, call_id, trace } =
             beginning;
         let tool = ToolCall::read(method, params);
         let record = CallRecord {
@@ -125,13 +140,13 @@ impl CallRecorder {
             server: Cow::Borrowed(server),
             method: method.to_owned(),
             tool: tool.as_ref().map(|tool| tool.name.to_string()),
-            started_at: OffsetDateTime::now_utc(),
-            started: Instant::now(),
+            started_at: start.at,
+            started: start.moment,
             params: params.map(Part::of),
             client,
             source,
             trace,
-            position: log.position(),
+            position: start.position,
             finished: false,
         };
         if let Some(tool) = tool {

@@ -1,7 +1,10 @@
 //! The way in to one server, for everybody but its driver. A cheap clone.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -18,7 +21,7 @@ use super::log::ServerLog;
 use super::notices::{Notice, Notices};
 use super::private::PrivateServer;
 use super::snapshot::Snapshot;
-use crate::calls::{Beginning, CallRecorder};
+use crate::calls::{Beginning, CallRecorder, Start};
 use crate::launch::{Facts, Launcher, Running};
 use crate::trace::{CallTrace, Origin};
 
@@ -197,11 +200,17 @@ impl ServerHandle {
         let Asking { method, params, timeout, caller, client, source, call_id, origin } = asking;
         let spec = self.parts.spec.load_full();
         let timeout = timeout.unwrap_or_else(|| spec.call_timeout());
+        let start = Start::now(&self.parts.log);
+        let request = Request::new(method, params.clone(), timeout).by(caller);
+        let mut call = pin!(bridge.call(request));
+        // The server has the request before anybody takes note of it.
+        let sent = poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await;
         let trace =
             self.parts.calls.observer.wants_traces().then(|| {
                 Box::new(CallTrace::begin(&spec, method, params.as_ref(), origin, version()))
             });
         let record = self.parts.calls.begin(Beginning {
+            start,
             log: &self.parts.log,
             id: self.parts.id,
             server: spec.name.as_str(),
@@ -212,7 +221,11 @@ impl ServerHandle {
             call_id,
             trace,
         });
-        let called: Called = bridge.call(Request::new(method, params, timeout).by(caller)).await;
+        drop(params);
+        let called: Called = match sent {
+            Poll::Ready(called) => called,
+            Poll::Pending => call.await,
+        };
         record.finish(&called);
         Ok(called.result?)
     }
