@@ -39,6 +39,7 @@ mod serve_one;
 mod session;
 mod sessions;
 mod stream;
+mod ticker;
 mod upstream;
 mod urls;
 mod watch;
@@ -63,6 +64,7 @@ use lists::ListKind;
 use rpc::text_member;
 use session::Session;
 use sessions::Sessions;
+use ticker::Ticker;
 use watch::Watcher;
 
 pub(crate) use http::{respond_refused, routes, trace_parent};
@@ -83,19 +85,22 @@ struct Parts {
     held: HeldCalls,
     tasks: TaskTracker,
     closing: CancellationToken,
+    ticker: Ticker,
     last_client: AtomicU64,
 }
 
 impl Gateway {
     pub(crate) fn new(supervisor: Supervisor, closing: CancellationToken) -> Self {
+        let tasks = TaskTracker::new();
         Self(Arc::new(Parts {
+            ticker: Ticker::new(tasks.clone(), closing.clone()),
             supervisor,
             sessions: Sessions::default(),
             listeners: Listeners::default(),
             watchers: Mutex::default(),
             catalogue: Catalogue::default(),
             held: HeldCalls::default(),
-            tasks: TaskTracker::new(),
+            tasks,
             closing,
             last_client: AtomicU64::new(0),
         }))

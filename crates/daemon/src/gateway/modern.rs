@@ -1,7 +1,7 @@
 //! Clients of the newer era: each request says everything itself, in its `_meta` and in its
 //! headers, and ends with its answer or with its connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use cofer_mcp::{Incoming, MODERN, Message, member};
 use cofer_model::Sharing;
 use futures_util::stream;
+use memchr::memmem::Finder;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::asker::{Asker, AskerEra, Stateless, client_name};
@@ -35,6 +36,7 @@ use super::stream::events_response;
 use super::{Gateway, http};
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+static VERSION_IN_META: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(META_VERSION));
 const META_INFO: &str = "io.modelcontextprotocol/clientInfo";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -68,7 +70,7 @@ pub(super) fn is_modern(headers: &HeaderMap, incoming: &Incoming) -> bool {
 /// The revision that a request names for itself.
 fn meta_version(params: &Bytes) -> Option<&[u8]> {
     // Most requests name none; a search is much cheaper than a walk.
-    memchr::memmem::find(params, META_VERSION.as_bytes())?;
+    VERSION_IN_META.find(params)?;
     member(member(params, "_meta")?, META_VERSION)
 }
 
@@ -271,11 +273,12 @@ enum AtOnce {
 }
 
 async fn at_once(call: &mut Call, accepts: Accepts) -> AtOnce {
+    let ticker = call.gateway.0.ticker.clone();
     loop {
         let next = tokio::select! {
             biased;
             next = call.next() => next,
-            () = sleep(AT_ONCE), if accepts.events => return AtOnce::Begun(None),
+            () = ticker.after(AT_ONCE), if accepts.events => return AtOnce::Begun(None),
         };
         match next {
             Some(Next::Answer(answer)) => {

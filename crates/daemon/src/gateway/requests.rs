@@ -9,7 +9,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use cofer_mcp::Message;
 use futures_util::future::join_all;
-use tokio::time::sleep;
 
 use super::asker::Asker;
 use super::drive::{Drive, Step};
@@ -67,7 +66,7 @@ pub(super) async fn request(
             biased;
             step = job.drive.step() => step,
             () = session.ended.cancelled() => Step::Cancelled,
-            () = sleep(AT_ONCE), if accepts.events => return stream(gateway, session, vec![job], None),
+            () = gateway.0.ticker.after(AT_ONCE), if accepts.events => return stream(gateway, session, vec![job], None),
         };
         match step {
             Step::Done(answer) => return respond(&job.id, answer, accepts),
@@ -76,7 +75,7 @@ pub(super) async fn request(
             Step::Related(related) if accepts.events => {
                 return stream(gateway, session, vec![job], Some(related));
             }
-            Step::Related(related) => beside(session, related).await,
+            Step::Related(related) => Box::pin(beside(session, related)).await,
         }
     }
 }
