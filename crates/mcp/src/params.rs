@@ -3,9 +3,10 @@
 //! for a server of the 2026-07-28 era, `_meta` names the protocol revision and the client.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
 
 use crate::members::member;
 
@@ -17,6 +18,8 @@ pub enum Era {
     /// No opening; every request says what it needs: revision 2026-07-28.
     Discover,
 }
+
+static TOKEN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""progressToken""#));
 
 /// Params that can be sent.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,7 +70,7 @@ fn own_token(params: Option<Bytes>, id: u64) -> (Option<Bytes>, Option<Bytes>) {
         return (None, None);
     };
     // Most requests ask for no progress; a search is much cheaper than a parse.
-    if memmem::find(&params, br#""progressToken""#).is_none() {
+    if TOKEN.find(&params).is_none() {
         return (Some(params), None);
     }
     let Some(token) = find_meta(&params).and_then(|meta| meta.token) else {

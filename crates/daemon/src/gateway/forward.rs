@@ -46,10 +46,11 @@ pub(super) async fn forward(
         }
         (AskerEra::Session(session), Era::Discover) => {
             let params = with_meta(params.as_ref(), &meta_of(session));
-            rounds::call(upstream, asker, method, params).await
+            Box::pin(rounds::call(upstream, asker, method, params)).await
         }
         (AskerEra::Stateless(stateless), Era::Initialize) => {
-            let answer = urls::call(upstream, asker, stateless, method, params.clone()).await;
+            let call = urls::call(upstream, asker, stateless, method, params.clone());
+            let answer = Box::pin(call).await;
             modernise(method, params.as_ref(), answer)
         }
     }

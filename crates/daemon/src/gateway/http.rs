@@ -76,7 +76,7 @@ async fn post(
     drop(body);
     let door = Entrance { door, headers, accepts };
     if modern::is_modern(&door.headers, &incoming) {
-        return modern::post(gateway, door, incoming).await;
+        return Box::pin(modern::post(gateway, door, incoming)).await;
     }
     legacy::post(gateway, door, incoming).await
 }

@@ -36,7 +36,7 @@ pub(super) async fn post(
 ) -> Result<Response, Refusal> {
     match incoming {
         Incoming::One(Message::Request { id, method, params }) if method == "initialize" => {
-            let opened = initialize(gateway, &entrance, params).await;
+            let opened = Box::pin(initialize(gateway, &entrance, params)).await;
             opened
                 .map(|(answer, session)| respond_opened(&id, answer, session, entrance.accepts))
                 .map_err(|refusal| refusal.to(&id))
@@ -57,7 +57,7 @@ pub(super) async fn post(
                     "several messages in one body are for the revision {WITH_BATCHES}"
                 )));
             }
-            take_batch(gateway, &session, messages, &entrance).await
+            Box::pin(take_batch(gateway, &session, messages, &entrance)).await
         }
     }
 }
@@ -229,11 +229,11 @@ pub(super) async fn take(
             request(gateway, session, asked, entrance).await
         }
         Message::Notification { method, params } => {
-            notified(session, &method, params.as_ref()).await;
+            Box::pin(notified(session, &method, params.as_ref())).await;
             accepted()
         }
         Message::Response { id, outcome } => {
-            session.answered(id, outcome).await;
+            Box::pin(session.answered(id, outcome)).await;
             accepted()
         }
     }

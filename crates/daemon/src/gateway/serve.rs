@@ -1,4 +1,7 @@
 //! The work on one request, by the door at which it came in.
+//!
+//! Its future is boxed, and moved, for each request. What is seldom awaited on the way is boxed
+//! by itself, so that a call of a tool does not carry the room for everything else.
 
 use std::sync::{Arc, Weak};
 
@@ -30,7 +33,7 @@ async fn serve(gateway: &Gateway, asker: &Asker, method: &str, params: Option<By
     let _vote = LevelVote::cast(gateway, asker).await;
     match &asker.door {
         Door::One(handle) => serve_one::serve(gateway, asker, handle, method, params).await,
-        Door::All => serve_all::serve(gateway, asker, method, params).await,
+        Door::All => Box::pin(serve_all::serve(gateway, asker, method, params)).await,
     }
 }
 
@@ -48,7 +51,8 @@ impl LevelVote {
         let level = stateless.level?;
         let client = stateless.client.0;
         let vote = Self { gateway: gateway.clone(), client };
-        if let Err(fault) = gateway.watch(handle).set_level(client, Some(level)).await {
+        let watcher = gateway.watch(handle);
+        if let Err(fault) = Box::pin(watcher.set_level(client, Some(level))).await {
             tracing::debug!(code = fault.code(), "a server did not take a log level");
         }
         Some(vote)
@@ -74,7 +78,7 @@ pub(super) async fn upstream(
     match (&asker.era, spec.sharing) {
         (_, Sharing::Shared) => Ok(Upstream::shared(handle.clone())),
         (AskerEra::Session(session), Sharing::PerSession) => {
-            own_upstream(gateway, session, handle).await
+            Box::pin(own_upstream(gateway, session, handle)).await
         }
         (AskerEra::Stateless(_), Sharing::PerSession) => {
             let hint = "connect with an earlier revision, or register it with `sharing: shared`";

@@ -26,11 +26,11 @@ pub(super) async fn serve(
 ) -> Answer {
     let upstream = upstream(gateway, asker, handle).await?;
     match method {
-        "logging/setLevel" => set_level(gateway, asker, &upstream, params).await,
+        "logging/setLevel" => Box::pin(set_level(gateway, asker, &upstream, params)).await,
         "resources/subscribe" | "resources/unsubscribe" => {
-            watch_resource(gateway, asker, &upstream, method, params).await
+            Box::pin(watch_resource(gateway, asker, &upstream, method, params)).await
         }
-        "tools/list" => list_tools(gateway, asker, &upstream, params).await,
+        "tools/list" => Box::pin(list_tools(gateway, asker, &upstream, params)).await,
         "tools/call" => call_tool(gateway, asker, &upstream, params).await,
         _ => forward(&upstream, asker, method, params).await,
     }
@@ -170,10 +170,10 @@ async fn call_tool(
             return Err(Fault::bad_params(format!("Unknown tool: {name}")));
         }
         if spec.include_resources && resource_tools::may_be(&name) {
-            let added = added_tools(upstream).await;
+            let added = Box::pin(added_tools(upstream)).await;
             if let Some(tool) = added.iter().find(|tool| tool.name == name) {
                 let params = params.unwrap_or_default();
-                return read_as_tool(asker, upstream, tool, &params).await;
+                return Box::pin(read_as_tool(asker, upstream, tool, &params)).await;
             }
         }
     }

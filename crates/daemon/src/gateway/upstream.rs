@@ -83,7 +83,7 @@ impl Upstream {
         match era {
             Some(era) => Ok(era),
             None if self.own.is_some() => Err(self.gone()),
-            None => self.wait_for_it().await,
+            None => Box::pin(self.wait_for_it()).await,
         }
     }
 
