@@ -49,11 +49,15 @@ pub async fn load(
     for (connection, request) in connections {
         loads.spawn(async move { one_caller(connection, &request, begin, time).await });
     }
-    let mut sample = Sample::default();
-    while let Some(ended) = loads.join_next().await {
-        sample.join(ended.map_err(io::Error::other)??);
-    }
-    Ok(sample)
+    let joined = async {
+        let mut sample = Sample::default();
+        while let Some(ended) = loads.join_next().await {
+            sample.join(ended.map_err(io::Error::other)??);
+        }
+        Ok(sample)
+    };
+    // One timer for all calls: one for each would wake the client's own runtime each time.
+    timeout(time + PATIENCE, joined).await?
 }
 
 async fn one_caller(
@@ -65,7 +69,7 @@ async fn one_caller(
     let mut latencies = Vec::with_capacity(1 << 16);
     let mut now = begin;
     while now - begin < time {
-        connection.call(request).await?;
+        connection.succeed(request).await?;
         let answered = Instant::now();
         latencies.push(answered - now);
         now = answered;
@@ -94,6 +98,10 @@ impl Connection {
 
     /// Sends one request and reads the whole answer, which must be a success.
     pub async fn call(&mut self, request: &[u8]) -> io::Result<()> {
+        timeout(PATIENCE, self.succeed(request)).await?
+    }
+
+    async fn succeed(&mut self, request: &[u8]) -> io::Result<()> {
         match self.exchange(request).await? {
             200..=299 => Ok(()),
             status => Err(io::Error::other(format!(
@@ -183,7 +191,7 @@ impl Connection {
         if self.input.capacity() - self.input.len() < 1 << 14 {
             self.input.reserve(1 << 16);
         }
-        match timeout(PATIENCE, self.stream.read_buf(&mut self.input)).await?? {
+        match self.stream.read_buf(&mut self.input).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
