@@ -16,7 +16,7 @@ pub(crate) fn created(created: &Created) -> Told {
     let mut config = json!(state.config);
     config["worktree_mode"] = json!(state.mode);
     let mut warnings = created.warnings.clone();
-    let dirty = uncommitted(created);
+    let dirty = uncommitted(&created.environment, &created.uncommitted);
     warnings.extend(dirty.clone());
     let command = |name: &str| format!("cofer env {name} {id}");
     let facts = json!({
@@ -41,12 +41,16 @@ pub(crate) fn created(created: &Created) -> Told {
     Told { text, facts }
 }
 
-fn uncommitted(created: &Created) -> Option<String> {
-    if created.uncommitted.is_empty() {
+/// Where nobody can say what is not committed.
+pub(crate) const UNKNOWN_CHANGES: &str = "git could not say whether the source has uncommitted changes; if it has any, they are NOT included in this environment";
+
+/// What of its source is not in an environment, where there is any.
+pub(crate) fn uncommitted(environment: &Environment, files: &[String]) -> Option<String> {
+    if files.is_empty() {
         return None;
     }
-    let source = created.environment.state.source.display();
-    let list = created.uncommitted.join("\n");
+    let source = environment.state.source.display();
+    let list = files.join("\n");
     Some(format!(
         "the repository {source} has uncommitted changes that are NOT included in this environment; to have them in it, commit them first and create another one.\n\nUncommitted changes detected:\n{list}"
     ))

@@ -54,8 +54,9 @@ impl Environments {
         let code = ran
             .as_ref()
             .map_or_else(|failure| format!("{:?}", failure.kind), |ran| ran.end.code().to_string());
-        let kept = environment.keep(message(order, &code)).await;
+        let mut kept = environment.keep(message(order, &code)).await;
         let ran = ran?;
+        kept.warnings.extend(self.seen_since(&environment));
         let background = background::all(&environment.home.background(), &program.secrets);
         Ok(answer::ran(&environment, &ran, &kept, background))
     }

@@ -6,11 +6,10 @@ use std::io;
 use std::path::PathBuf;
 
 use time::OffsetDateTime;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::answer::UNKNOWN_CHANGES;
 use crate::base::{self, Filling};
-use crate::beside::beside;
 use crate::branch::{self, Made};
 use crate::config::EnvironmentConfig;
 use crate::environment::{Environment, LISTENING};
@@ -21,6 +20,7 @@ use crate::id;
 use crate::init;
 use crate::layout::{Home, Layout};
 use crate::lock::Lock;
+use crate::look::{Look, Seen};
 use crate::podman::Start;
 use crate::repository::{Commit, Repository, Settings, no_remote};
 use crate::run;
@@ -31,11 +31,8 @@ use crate::worktree::{self, Making, Mode};
 /// tools can always make again.
 const IGNORED: &str = "node_modules/\n__pycache__/\n*.pyc\n.venv/\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.tox/\n.next/\n.DS_Store\n";
 
-/// How many uncommitted files a warning names.
-const MOST_NAMED: usize = 20;
-
 /// Where looking takes longer than all the rest.
-const UNKNOWN_CHANGES: &str = "it was not known in time whether the source has uncommitted changes; if it has any, they are NOT included in this environment";
+const NOT_YET_KNOWN: &str = "it is not known yet whether the source has uncommitted changes; if it has any, they are NOT included in this environment, and the answer to the next command names them";
 
 /// What is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +61,7 @@ impl Environments {
         cancelled: &CancellationToken,
     ) -> Result<Created, Failure> {
         let repository = self.repository(&wish.source).await?;
-        let looking = look(&repository);
+        let mut look = Look::at(&repository);
         let id = match &wish.id {
             Some(id) => id::given(id)?,
             None => id::of_title(&wish.title),
@@ -99,9 +96,9 @@ impl Environments {
         let environment = Environment::new(repository, state);
         let mut made = Made::default();
         let making = Box::pin(self.make(environment.clone(), &commit, &settings, &mut made));
-        let (made_it, uncommitted) = tokio::select! {
-            both = beside(making, looking) => both,
-            () = cancelled.cancelled() => (Err(run::cancelled()), None),
+        let made_it = tokio::select! {
+            made_it = making => made_it,
+            () = cancelled.cancelled() => Err(run::cancelled()),
         };
         match made_it {
             Ok((environment, more)) => {
@@ -109,10 +106,15 @@ impl Environments {
                 if let Some(previous) = made.previous {
                     warnings.extend(kept_aside(&environment, &previous, &commit));
                 }
-                let uncommitted = uncommitted.flatten().unwrap_or_else(|| {
-                    warnings.push(UNKNOWN_CHANGES.to_owned());
-                    Vec::new()
-                });
+                let mut uncommitted = Vec::new();
+                match look.seen_in_time().await {
+                    Seen::Uncommitted(files) => uncommitted = files,
+                    Seen::Unknown => warnings.push(UNKNOWN_CHANGES.to_owned()),
+                    Seen::NotYet => {
+                        warnings.push(NOT_YET_KNOWN.to_owned());
+                        self.look_on(&environment, look);
+                    }
+                }
                 self.remember(environment.clone());
                 self.note(&environment.repository).await;
                 Ok(Created { environment, warnings, uncommitted })
@@ -323,16 +325,6 @@ impl Environments {
         }
         self.sweep(environment.layout.clone());
     }
-}
-
-/// Begins at once to look at what is not committed, which takes the longest in a large source.
-fn look(repository: &Repository) -> impl Future<Output = Option<Vec<String>>> + use<> {
-    let repository = repository.clone();
-    let looking = async move { repository.uncommitted(MOST_NAMED + 1).await.ok() };
-    // Dropped, it ends.
-    let mut task = JoinSet::new();
-    task.spawn(looking);
-    async move { task.join_next().await?.ok().flatten() }
 }
 
 #[expect(

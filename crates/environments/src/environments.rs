@@ -9,12 +9,14 @@ use std::time::SystemTime;
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
+use crate::answer::{self, UNKNOWN_CHANGES};
 use crate::base;
 use crate::environment::{Environment, not_found};
 use crate::failure::{Attempt as _, Failure};
 use crate::id;
 use crate::layout::Layout;
 use crate::lock::Lock;
+use crate::look::{Look, Seen};
 use crate::podman::Podman;
 use crate::repository::Repository;
 use crate::settings::Settings;
@@ -29,6 +31,8 @@ pub struct Environments {
     repositories: Mutex<HashMap<PathBuf, Repository>>,
     known: Mutex<HashMap<PathBuf, Known>>,
     modes: Mutex<HashMap<PathBuf, Mode>>,
+    /// The sources that are still looked at, by the homes of their new environments.
+    looks: Mutex<HashMap<PathBuf, Look>>,
     /// The repositories that this process has remembered for the console.
     noted: Mutex<HashSet<PathBuf>>,
     /// What goes on after an answer, and is waited for at the end: deleting.
@@ -91,6 +95,7 @@ impl Environments {
             repositories: Mutex::default(),
             known: Mutex::default(),
             modes: Mutex::default(),
+            looks: Mutex::default(),
             noted: Mutex::default(),
             behind: TaskTracker::new(),
             readers: TaskTracker::new(),
@@ -147,7 +152,28 @@ impl Environments {
     }
 
     pub(crate) fn forget(&self, repository: &Repository, id: &str) {
-        locked(&self.known).remove(&repository.layout().environment(id).folder);
+        let folder = repository.layout().environment(id).folder;
+        locked(&self.known).remove(&folder);
+        locked(&self.looks).remove(&folder);
+    }
+
+    /// Goes on looking at the source of a new environment.
+    pub(crate) fn look_on(&self, environment: &Environment, look: Look) {
+        locked(&self.looks).insert(environment.home.folder.clone(), look);
+    }
+
+    /// What its source has shown since the environment was made, once.
+    pub(crate) fn seen_since(&self, environment: &Environment) -> Option<String> {
+        let mut looks = locked(&self.looks);
+        let seen = looks.get_mut(&environment.home.folder)?.seen();
+        if seen != Seen::NotYet {
+            looks.remove(&environment.home.folder);
+        }
+        match seen {
+            Seen::Uncommitted(files) => answer::uncommitted(environment, &files),
+            Seen::Unknown => Some(UNKNOWN_CHANGES.to_owned()),
+            Seen::NotYet => None,
+        }
     }
 
     /// How worktrees of a repository are made.

@@ -160,10 +160,19 @@ impl Repository {
     }
 
     /// What is not committed, a line each as `git status --porcelain` writes it; at most `most`.
-    pub(crate) async fn uncommitted(&self, most: usize) -> Result<Vec<String>, GitError> {
+    /// In a large repository it lets everything else go first.
+    pub(crate) async fn uncommitted(
+        &self,
+        most: usize,
+        is_large: bool,
+    ) -> Result<Vec<String>, GitError> {
+        let mut git = self.git();
+        if is_large {
+            // With a thread for each processor it would be in the way of all others.
+            git = git.setting("core.preloadIndex=false").giving_way();
+        }
         let asked = ["status", "--porcelain", "-z", "--ignore-submodules=dirty"];
-        // It looks at every file of the source, beside what somebody waits for.
-        let said = self.git().giving_way().call(asked).bytes().await?;
+        let said = git.call(asked).bytes().await?;
         let entries = said.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         Ok(entries.take(most).map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }

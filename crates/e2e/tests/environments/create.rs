@@ -1,7 +1,9 @@
 //! Creating environments: what is asked for is there, and what cannot be is said and undone.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
+use cofer_e2e::eventually;
 use serde_json::json;
 
 use crate::workshop::{Workshop, error, facts};
@@ -152,6 +154,37 @@ async fn uncommitted_changes_are_told() {
     assert!(warnings.contains("README") && warnings.contains("new file"), "{warnings}");
     assert!(result["content"][0]["text"].as_str().unwrap().starts_with('{'));
     assert_eq!(agent.run("dirty", "cat README").await["stdout"], "hello\n");
+}
+
+#[tokio::test]
+async fn uncommitted_changes_that_show_late_are_told_with_the_next_command() {
+    let workshop = Workshop::open().await;
+    workshop.write("new file", "");
+    // A git whose `status` takes its time, as in a very large repository.
+    let (programs, go) = (workshop.beside("programs"), workshop.beside("go"));
+    fs::create_dir(&programs).unwrap();
+    let search = std::env::var("PATH").unwrap();
+    let slow = format!(
+        "#!/bin/sh\nPATH='{search}'\ncase \" $* \" in *' status '*)\nwhile [ ! -e '{}' ]; do sleep 0.1; done;;\nesac\nexec git \"$@\"\n",
+        go.display()
+    );
+    fs::write(programs.join("git"), slow).unwrap();
+    fs::set_permissions(programs.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{search}", programs.display());
+    let mut agent = workshop.agent_with(&[("PATH", &path)]).await;
+
+    let told = facts(&agent.try_create(json!({"title": "late"})).await);
+    let warnings = told["warnings"].to_string();
+    assert!(warnings.contains("not known yet"), "{warnings}");
+    assert_eq!(agent.run("late", "true").await["warnings"], json!([]));
+    fs::write(go, "").unwrap();
+    let warnings = eventually("the changes are named", async || {
+        let warnings = agent.run("late", "true").await["warnings"].clone();
+        (warnings != json!([])).then_some(warnings)
+    })
+    .await;
+    assert!(warnings.to_string().contains("?? new file"), "{warnings}");
+    assert_eq!(agent.run("late", "true").await["warnings"], json!([]), "it is told once");
 }
 
 #[tokio::test]

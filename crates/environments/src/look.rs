@@ -1,0 +1,110 @@
+//! What of a source is not committed, and so in no environment. It is looked for while an
+//! environment is made: every file of the source has to be looked at, which must not be what
+//! everybody waits for. What a large source shows too late is told with the next command.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::repository::Repository;
+
+/// How many uncommitted files are named.
+const MOST_NAMED: usize = 20;
+/// How long is waited for it once the environment is made.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The index of some 20,000 files. Looking at more than that takes a good part of the time that
+/// all the rest takes.
+const LARGE: u64 = 2 * 1024 * 1024;
+
+/// See the module. Dropped, it ends.
+#[derive(Debug)]
+pub(crate) struct Look {
+    task: JoinSet<Option<Vec<String>>>,
+    patience: Duration,
+}
+
+/// What a look has shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// These, a line each as `git status --porcelain` writes it; most often none.
+    Uncommitted(Vec<String>),
+    /// Nothing yet.
+    NotYet,
+    /// Git could not say.
+    Unknown,
+}
+
+impl Look {
+    /// Begins at once.
+    pub(crate) fn at(repository: &Repository) -> Self {
+        let index = repository.common.join("index").metadata();
+        let is_large = index.is_ok_and(|index| index.len() > LARGE);
+        let repository = repository.clone();
+        let mut task = JoinSet::new();
+        task.spawn(async move { repository.uncommitted(MOST_NAMED + 1, is_large).await.ok() });
+        Self { task, patience: if is_large { Duration::ZERO } else { PATIENCE } }
+    }
+
+    /// What is known now that everything else is done, or soon after.
+    pub(crate) async fn seen_in_time(&mut self) -> Seen {
+        if self.patience.is_zero() {
+            return self.seen();
+        }
+        match timeout(self.patience, self.task.join_next()).await {
+            Ok(ended) => verdict(ended),
+            Err(_) => Seen::NotYet,
+        }
+    }
+
+    /// What is known now. Asked again after it was known, it is unknown.
+    pub(crate) fn seen(&mut self) -> Seen {
+        match self.task.try_join_next() {
+            None if !self.task.is_empty() => Seen::NotYet,
+            ended => verdict(ended),
+        }
+    }
+}
+
+fn verdict(ended: Option<Result<Option<Vec<String>>, tokio::task::JoinError>>) -> Seen {
+    ended.and_then(Result::ok).flatten().map_or(Seen::Unknown, Seen::Uncommitted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(task: impl Future<Output = Option<Vec<String>>> + Send + 'static) -> Look {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(task);
+        Look { task: tasks, patience: PATIENCE }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_waited_for_and_not_for_ever() {
+        let found = Seen::Uncommitted(vec!["?? a".to_owned()]);
+        let mut slow = look(async {
+            tokio::time::sleep(PATIENCE * 2).await;
+            Some(vec!["?? a".to_owned()])
+        });
+        assert_eq!(slow.seen_in_time().await, Seen::NotYet);
+        assert_eq!(slow.seen(), Seen::NotYet);
+        tokio::time::sleep(PATIENCE * 2).await;
+        assert_eq!(slow.seen(), found);
+        let mut soon = look(async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            Some(vec!["?? a".to_owned()])
+        });
+        assert_eq!(soon.seen_in_time().await, found);
+        assert_eq!(look(async { None }).seen_in_time().await, Seen::Unknown);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_large_source() {
+        let mut large = look(std::future::pending());
+        large.patience = Duration::ZERO;
+        let began = tokio::time::Instant::now();
+        assert_eq!(large.seen_in_time().await, Seen::NotYet);
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+}
