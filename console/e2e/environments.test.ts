@@ -53,7 +53,9 @@ test("an agent's environment is shown with its commands, ports, log and diff", a
     const page = await open("/environments");
     await partOf(page, idle).getByText("No environments here").waitFor();
     const id = await shop.create("Add login");
-    await shop.command(id, "echo more >> README; echo new > login.txt", { explanation: "Say more" });
+    await shop.command(id, "echo more >> README; echo new > login.txt; echo 図 > 設計.txt", {
+      explanation: "Say more",
+    });
     await shop.command(id, "exit 3");
     const served = await shop.command(id, "httpd -f -p 8080", { background: true, ports: [8080] });
     const address = served.endpoints["8080"].host_external.replace("tcp://", "");
@@ -75,16 +77,17 @@ test("an agent's environment is shown with its commands, ports, log and diff", a
     const log = page.getByRole("dialog", named("Log of add-login"));
     const step = log.getByRole("list", named("Steps")).getByRole("listitem");
     await step.getByText("Say more", { exact: true }).waitFor();
-    await step.getByText("echo more >> README; echo new > login.txt").waitFor();
+    await step.getByText("echo more >> README; echo new > login.txt; echo 図 > 設計.txt").waitFor();
     expect(await findings(page)).toEqual([]);
     await log.getByRole("button", named("Close")).click();
 
     await card.getByRole("button", named("Show diff of add-login")).click();
     const diff = page.getByRole("dialog", named("Diff of add-login"));
-    await diff.getByText("2 changed files").waitFor();
+    await diff.getByText("3 changed files").waitFor();
     const readme = diff.getByRole("region", named("Changes of README"));
     await readme.getByText("+more", { exact: true }).waitFor();
     await diff.getByRole("region", named("Changes of login.txt")).getByText("+new", { exact: true }).waitFor();
+    await diff.getByRole("region", named("Changes of 設計.txt")).getByText("+図", { exact: true }).waitFor();
     expect(await findings(page)).toEqual([]);
     await page.keyboard.press("Escape");
     await diff.waitFor({ state: "detached" });

@@ -85,7 +85,9 @@ async fn changes(
     let lines: &[&str] = if how == "--numstat" { &["-z"] } else { &[] };
     let (from, to) = (environment.state.start.as_str(), branch(&environment.state.id));
     let range = [how, "--end-of-options", from, &to, "--"];
-    store(environment).call(safe).call(lines).call(range).beginning(most).await
+    // People read it: names that are not ASCII stand there as they are.
+    let git = store(environment).setting("core.quotePath=false");
+    git.call(safe).call(lines).call(range).beginning(most).await
 }
 
 fn step(entry: &[u8]) -> Option<EnvironmentStep> {
