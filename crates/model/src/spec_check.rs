@@ -26,6 +26,10 @@ pub(crate) fn check(spec: &ServerSpec, errors: &mut Vec<FieldError>) {
     check_numbers(spec, &mut wrong);
     check_limits(spec, &mut wrong);
     check_tools(spec, &mut wrong);
+    // Until one of the three is given nobody knows what the rest is to fit to.
+    if spec.command.is_none() && spec.image.is_none() && spec.url.is_none() {
+        return;
+    }
     match spec.kind() {
         Kind::Process => check_process(spec, &mut wrong),
         Kind::Container => check_container(spec, &mut wrong),

@@ -136,4 +136,15 @@ mod tests {
         let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(fields, ["headers", "auth", "audience"]);
     }
+
+    #[test]
+    fn where_nothing_says_what_runs_only_that_is_missing() {
+        let remote = json!({"name": "x", "auth": "google_id_token", "headers": {"a": "b"}});
+        let container = json!({"name": "x", "volumes": ["/data"], "stdio_bridge": false});
+        for body in [remote, container] {
+            let errors = parse_registration(body).unwrap_err();
+            let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+            assert_eq!(fields, ["command"]);
+        }
+    }
 }
