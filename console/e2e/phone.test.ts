@@ -31,6 +31,19 @@ test("every page fits the width of a phone", async ({ daemon, open }) => {
   }
 });
 
+test("a call's details open on a phone, with what there are no columns for", async ({ daemon, open }) => {
+  await daemon.register({ name: "every", command: EVERYTHING, args: [] });
+  await daemon.call("every", "echo", { message: "hello ".repeat(50) });
+  const page = await open("/activity", PHONE);
+  const table = page.getByRole("table", named("Calls"));
+  await table.getByRole("button", { name: /^Details of echo at/ }).tap();
+  await table.getByText("Call id").waitFor();
+  for (const fact of ["Source", "Duration"])
+    await table.getByRole("term").filter({ hasText: fact }).filter({ visible: true }).waitFor();
+  await table.getByRole("button", named("Replay")).waitFor();
+  await fits(page);
+});
+
 test("the section that is open stays in sight when the counts of others come", async ({ daemon, open }) => {
   await daemon.register({ name: "every", command: EVERYTHING, args: [] });
   const page = await open("/servers/every/settings", PHONE);

@@ -14,7 +14,7 @@ import { OutcomeWord, actionOf } from "./outcome";
 type Props = { calls: readonly ActivityEntry[]; stale: boolean };
 
 const COLUMNS =
-  "grid grid-cols-[5rem_1fr_auto] items-center gap-x-3 md:grid-cols-[2rem_7rem_6rem_minmax(7rem,1fr)_2fr_9rem_6rem]";
+  "grid grid-cols-[2rem_4rem_1fr_auto] items-center gap-x-2 md:gap-x-3 md:grid-cols-[2rem_7rem_6rem_minmax(7rem,1fr)_2fr_9rem_6rem]";
 
 export function ActivityTable({ calls, stale }: Props) {
   const { t } = useTranslation();
@@ -95,7 +95,7 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
   return (
     <>
       <div role="row" aria-rowindex={index + 2} className={`${COLUMNS} px-3 py-1.5`}>
-        <span role="cell" className="max-md:hidden">
+        <span role="cell">
           <button
             type="button"
             className="btn btn-quiet btn-icon size-7 min-h-7"
@@ -139,7 +139,10 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
 
 function Details({ call }: { call: ActivityEntry }) {
   const { t } = useTranslation();
-  const facts: [string, string][] = [
+  const facts: [name: string, value: string, className?: string][] = [
+    // What a phone has no columns for.
+    [t("activity.source"), call.client || t(`activity.sources.${call.source ?? "api"}`), "md:hidden"],
+    [t("activity.duration"), `${milliseconds(call.duration_ms)} ms`, "md:hidden"],
     [t("activity.callId"), call.call_id],
     [t("activity.bytesIn"), bytes(call.request_bytes)],
     [t("activity.bytesOut"), bytes(call.response_bytes)],
@@ -148,8 +151,8 @@ function Details({ call }: { call: ActivityEntry }) {
     <div role="row">
       <div role="cell" className="px-4 pb-3 md:pl-12">
         <dl className="flex flex-wrap gap-x-6 gap-y-1 text-sm">
-          {facts.map(([name, value]) => (
-            <div key={name} className="flex gap-1.5">
+          {facts.map(([name, value, className = ""]) => (
+            <div key={name} className={`flex gap-1.5 ${className}`}>
               <dt className="text-soft">{name}</dt>
               <dd>{value}</dd>
             </div>

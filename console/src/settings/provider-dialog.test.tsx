@@ -1,10 +1,11 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
+import type { TFunction } from "i18next";
 import { afterEach, expect, test, vi } from "vitest";
 import type { KindView, ProviderView, ProvidersView } from "../api/schema";
 import ProviderDialog from "./provider-dialog";
-import { idFor } from "./provider-draft";
+import { draftOf, idFor } from "./provider-draft";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -48,6 +49,12 @@ function open(provider: ProviderView | null) {
 }
 
 const save = () => userEvent.click(screen.getByRole("button", { name: "Save" }));
+
+test("a sort that is called by words is called so in the reader's language", () => {
+  const all: ProvidersView = { configured: false, providers: [], kinds };
+  const japanese = ((key: string) => (key === "models.kindOpenai" ? "OpenAI と互換サーバー" : key)) as TFunction;
+  expect(draftOf(all, null, japanese).name).toBe("OpenAI と互換サーバー");
+});
 
 test("a new provider takes the name of its sort, and an id of its name", async () => {
   const { saved, closed } = open(null);

@@ -88,7 +88,7 @@ function BusyButton({ className, busy, onClick, form, children }: BusyButtonProp
 
 function useProviderForm(all: ProvidersView, provider: ProviderView | null, onSaved: () => void) {
   const { t } = useTranslation();
-  const [draft, setDraft] = useState(() => draftOf(all, provider));
+  const [draft, setDraft] = useState(() => draftOf(all, provider, t));
   const [tried, setTried] = useState(false);
   const taken = all.providers.map(({ id }) => id);
   const id = provider?.id ?? idFor(draft.name, draft.kind, taken);

@@ -20,11 +20,11 @@ export const kindOf = (all: ProvidersView, kind: string | undefined) => all.kind
 export const kindWords = (kind: ProviderKind, all: ProvidersView, t: TFunction): string =>
   kind === "openai" ? t("models.kindOpenai") : (kindOf(all, kind)?.name ?? kind);
 
-export function draftOf(all: ProvidersView, provider: ProviderView | null): ProviderDraft {
+export function draftOf(all: ProvidersView, provider: ProviderView | null, t: TFunction): ProviderDraft {
   const kind = kindOf(all, provider?.kind) ?? all.kinds[0];
   return {
     kind: kind?.kind ?? "openai",
-    name: provider?.name ?? kind?.name ?? "",
+    name: provider?.name ?? (kind ? kindWords(kind.kind, all, t) : ""),
     baseUrl: provider && provider.base_url !== kind?.base_url ? provider.base_url : "",
     key: "",
     dropKey: false,

@@ -66,8 +66,8 @@ function KindField({ all, provider, draft, onChange, problem }: Props) {
   const { t } = useTranslation();
   /** A name that nobody typed goes along with the sort. */
   const choose = (kind: ProviderKind) => {
-    const untouched = draft.name === "" || draft.name === kindOf(all, draft.kind)?.name;
-    onChange({ kind, ...(untouched ? { name: kindOf(all, kind)?.name ?? "" } : {}) });
+    const untouched = draft.name === "" || draft.name === kindWords(draft.kind, all, t);
+    onChange({ kind, ...(untouched ? { name: kindWords(kind, all, t) } : {}) });
   };
   return (
     <Field label={t("models.kind")} error={problem("kind")}>

@@ -104,7 +104,7 @@ fn hint(settings: &ProviderSettings, kind: Kind, model: &str) -> Option<String> 
             format!("get it with `ollama pull {model}`, or choose another model")
         }
         Kind::NoSuchModel => "choose one of the models that the provider lists".to_owned(),
-        Kind::RateLimited => "wait a little, then press Continue".to_owned(),
+        Kind::RateLimited => "wait a little, then try again".to_owned(),
         Kind::ContextOverflow => {
             "begin a new chat, or offer fewer servers: tool definitions count too".to_owned()
         }
@@ -139,13 +139,13 @@ pub(super) fn cut(settings: &ProviderSettings, cause: &str) -> ModelFailure {
         Kind::StreamCut,
         format!("the answer of {} broke off: {cause}", settings.name),
     )
-    .hint("press Continue; if it happens often, look at the provider or at a proxy between")
+    .hint("try again; if it happens often, look at the provider or at a proxy between")
 }
 
 /// What it means that nothing came for too long.
 pub(super) fn silent(settings: &ProviderSettings, limit: Duration) -> ModelFailure {
     let message = format!("{} was silent for {} seconds", settings.name, limit.as_secs());
-    ModelFailure::new(Kind::Timeout, message).hint("press Continue, or choose a faster model")
+    ModelFailure::new(Kind::Timeout, message).hint("try again, or choose a faster model")
 }
 
 /// More was sent than an answer can be.
