@@ -275,8 +275,10 @@ impl Shared {
         if in_flight > 1 {
             return self.outbox.send(message).await;
         }
+        // Written in one go, it is with the peer, which may run before this goes on.
+        let written = Instant::now();
         if self.outbox.send_alone(message).await? {
-            self.pending.mark_written(&[id], Instant::now());
+            self.pending.mark_written(&[id], written);
         }
         Ok(())
     }
