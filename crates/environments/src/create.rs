@@ -32,7 +32,7 @@ use crate::worktree::{self, Making, Mode};
 const IGNORED: &str = "node_modules/\n__pycache__/\n*.pyc\n.venv/\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.tox/\n.next/\n.DS_Store\n";
 
 /// Where looking takes longer than all the rest.
-const NOT_YET_KNOWN: &str = "it is not known yet whether the source has uncommitted changes; if it has any, they are NOT included in this environment, and the answer to the next command names them";
+const NOT_YET_KNOWN: &str = "it is not known yet whether the source has uncommitted changes; if it has any, they are NOT included in this environment, and the answer to a later command names them";
 
 /// What is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -123,7 +123,7 @@ impl Git {
         self
     }
 
-    /// Lets everything else on the machine go first.
+    /// Leaves the processors to everything else on the machine, as far as that wants them.
     pub(crate) fn giving_way(mut self) -> Self {
         self.gives_way = true;
         self

@@ -7,8 +7,9 @@
 //!    └────── pending table ◄── reader task ◄────── peer's stdout ◄─┘
 //! ```
 //! Reader and writer, which empties the outbox, are tasks of their own and never wait for each
-//! other; a caller who is alone writes itself. A call that is dropped or runs out of time takes its entry out of the table and tells the peer; an
-//! answer that comes later finds nobody and is dropped.
+//! other; a caller who is alone writes itself. A call that is dropped or runs out of time takes
+//! its entry out of the table and tells the peer; an answer that comes later finds nobody and is
+//! dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -151,8 +151,10 @@ impl fmt::Debug for Stdin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::writer::write_messages;
     use bytes::Bytes;
     use tokio::io::{AsyncReadExt as _, DuplexStream};
+    use tokio_util::sync::CancellationToken;
 
     fn line(text: &'static str) -> Outgoing {
         Outgoing::line(Bytes::from_static(text.as_bytes()))
@@ -222,6 +224,19 @@ mod tests {
         let mut text = [0; 8];
         source.read_exact(&mut text).await.unwrap();
         assert_eq!(&text, b"one\ntwo\n");
+    }
+
+    #[tokio::test]
+    async fn a_message_that_was_begun_is_finished_before_the_end() {
+        let (mut source, stdin, outbox, inbox) = peer(4);
+        assert!(!outbox.send_alone(line("a long one")).await.unwrap());
+        let closing = CancellationToken::new();
+        closing.cancel();
+        let mut text = String::new();
+        let writing = write_messages(stdin, inbox, Arc::default(), closing);
+        let (_, read) = tokio::join!(writing, source.read_to_string(&mut text));
+        read.unwrap();
+        assert_eq!(text, "a long one\n");
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::outbox::Stdin;
@@ -28,6 +28,8 @@ pub(crate) async fn write_messages(
     closing: CancellationToken,
 ) {
     write_until_closed(&stdin, inbox, &pending, &closing).await;
+    // What a caller has begun is finished too.
+    timeout(LAST_WRITE, stdin.write(&[])).await.ok();
     stdin.close().await;
 }
 
