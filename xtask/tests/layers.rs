@@ -30,7 +30,6 @@ const FREE: &[&str] = &["e2e", "fake-google", "xtask", "bench"];
 /// What from outside belongs to one crate alone.
 const BELONGS_TO: &[(&str, &str)] = &[
     ("axum", "daemon"),
-    ("tower-http", "daemon"),
     ("sqlx", "store"),
     ("clap", "cofer"),
     ("clap_complete", "cofer"),

@@ -1,12 +1,11 @@
 //! Who may talk to the daemon: requests that are meant for it (`Host`), that no foreign web
 //! page made (`Origin`), and that show the token.
 //!
-//! A tower service of its own and not `middleware::from_fn`: it stands before every call, and
-//! this way costs it no allocation.
+//! A function and no layer of a router: it stands before every call, and each layer costs a
+//! call some allocations.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::panic::AssertUnwindSafe;
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -15,11 +14,9 @@ use axum::http::header::{
 };
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::TryFutureExt as _;
-use futures_util::future::{Either, MapOk, Ready, ready};
-use tower::{Layer, Service};
+use futures_util::FutureExt as _;
 
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, answer_panic};
 use crate::console;
 use crate::gateway;
 use crate::token::Token;
@@ -133,58 +130,26 @@ fn bearer(authorization: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
 }
 
-/// Puts the guard before a service.
-#[derive(Debug, Clone)]
-pub(crate) struct GuardLayer(Arc<Guard>);
-
-impl GuardLayer {
-    /// Every service it is put before shares `guard`.
-    pub(crate) fn new(guard: Arc<Guard>) -> Self {
-        Self(guard)
-    }
-}
-
-impl<S> Layer<S> for GuardLayer {
-    type Service = Guarded<S>;
-
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { guard: Arc::clone(&self.0), inner }
-    }
-}
-
-/// A service that only sees requests which the guard lets through.
-#[derive(Debug, Clone)]
-pub(crate) struct Guarded<S> {
-    guard: Arc<Guard>,
-    inner: S,
-}
-
-impl<S> Service<Request> for Guarded<S>
-where
-    S: Service<Request, Response = Response>,
-{
-    type Response = Response;
-    type Error = S::Error;
-    type Future =
-        Either<Ready<Result<Response, S::Error>>, MapOk<S::Future, fn(Response) -> Response>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        match self.guard.check(request.method(), request.uri(), request.headers()) {
-            Ok(()) => Either::Right(self.inner.call(request).map_ok(with_headers)),
-            Err(refusal) => {
-                let response = match request.uri().path().strip_prefix("/mcp") {
-                    Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-                        gateway::respond_refused(refusal)
-                    }
-                    _ => refusal.into_response(),
-                };
-                Either::Left(ready(Ok(with_headers(response))))
-            }
+/// Answers what the guard lets through as `inner` does. A panic there becomes an answer too.
+pub(crate) async fn guarded<F: Future<Output = Response>>(
+    guard: &Guard,
+    request: Request,
+    inner: impl FnOnce(Request) -> F,
+) -> Response {
+    let response = match guard.check(request.method(), request.uri(), request.headers()) {
+        Ok(()) => {
+            let answered = AssertUnwindSafe(async { inner(request).await }).catch_unwind().await;
+            answered.unwrap_or_else(answer_panic)
         }
+        Err(refusal) => refuse(request.uri().path(), refusal),
+    };
+    with_headers(response)
+}
+
+fn refuse(path: &str, refusal: ApiError) -> Response {
+    match path.strip_prefix("/mcp") {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => gateway::respond_refused(refusal),
+        _ => refusal.into_response(),
     }
 }
 

@@ -10,6 +10,7 @@ mod chat;
 mod console;
 mod data_dir;
 mod failure;
+mod front;
 mod gateway;
 mod guard;
 mod import;

@@ -20,11 +20,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api;
 use crate::app::{App, Parts};
 use crate::chat::Chat;
 use crate::data_dir::DataDir;
 use crate::failure::DaemonError;
+use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::guard::Guard;
 use crate::listen;
@@ -99,9 +99,8 @@ pub async fn run(
     tracing::info!(target: "START", %address, data_dir = %data_dir.path().display(), servers = count, "the daemon is ready");
     on_ready(Ready { address, console_url: format!("{url}/#token={}", data_dir.token().reveal()) });
 
-    let guard = Arc::new(Guard::new(address, data_dir.token().clone()));
-    let routes = api::protect(api::routes(app.clone()), guard);
-    let serving = listen::serve(listener, routes, closing.clone());
+    let guard = Guard::new(address, data_dir.token().clone());
+    let serving = listen::serve(listener, Front::new(guard, app.clone()), closing.clone());
     tokio::pin!(serving, shutdown);
     tokio::select! {
         () = &mut serving => {}

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use axum::http::{Method, Uri};
 use axum::routing::get;
 use axum::{Json, Router};
-use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -27,9 +26,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::console;
-use crate::gateway;
-use crate::guard::{Guard, GuardLayer};
-use error::{ApiError, answer_panic};
+use error::ApiError;
 
 /// What stands above the routes in the OpenAPI document.
 #[derive(utoipa::OpenApi)]
@@ -52,19 +49,19 @@ impl utoipa::Modify for BearerToken {
     }
 }
 
-/// Every route of the daemon.
+/// Every route of the daemon but the gateway's doors.
 pub(crate) fn routes(app: App) -> Router {
     let (api, document) = documented().split_for_parts();
     // Shared, as a router is cloned with everything in it.
     let document = Arc::new(document);
     let api = api.route("/openapi.json", get(move || ready(Json(Arc::clone(&document)))));
-    Router::new()
+    let routes = Router::new()
         .route("/healthz", get(tools::healthz))
         .route("/metrics", get(tools::metrics))
         .nest("/api/v1", api)
-        .merge(gateway::routes())
         .merge(console::routes())
-        .with_state(app)
+        .with_state(app);
+    complete(routes)
 }
 
 /// The API as an OpenAPI 3.1 document, for the committed copy and the console's types.
@@ -116,14 +113,9 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(chat_providers::models))
 }
 
-/// Puts around `routes` what holds for every request: the guard first, then a way to answer
-/// panics, unknown routes and wrong methods. To be called once, when all routes are there.
-pub(crate) fn protect(routes: Router, guard: Arc<Guard>) -> Router {
-    routes
-        .fallback(unknown_route)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(CatchPanicLayer::custom(answer_panic))
-        .layer(GuardLayer::new(guard))
+/// Answers unknown routes and wrong methods too. To be called once, when all routes are there.
+pub(crate) fn complete(routes: Router) -> Router {
+    routes.fallback(unknown_route).method_not_allowed_fallback(wrong_method)
 }
 
 fn unknown_route(method: Method, uri: Uri) -> Ready<ApiError> {

@@ -14,6 +14,7 @@ use tower::ServiceExt as _;
 
 use super::extract::{BodyLimit, JsonBody, Params, RawBody};
 use super::*;
+use crate::guard::{Guard, guarded};
 use crate::token::Token;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -31,8 +32,7 @@ fn routes() -> Router {
         .route("/panic", get(panics))
         .route("/healthz", get(async || "ok"))
         .with_state(BodyLimit(64));
-    let guard = Guard::new("127.0.0.1:8787".parse().unwrap(), Token::new(TOKEN).unwrap());
-    protect(routes, Arc::new(guard))
+    complete(routes)
 }
 
 async fn panics() -> &'static str {
@@ -52,7 +52,9 @@ async fn send(method: &str, path: &str, body: impl Into<Body>) -> (StatusCode, H
 }
 
 async fn answer(request: Request) -> (StatusCode, HeaderMap, Value) {
-    let (parts, body) = routes().oneshot(request).await.unwrap().into_parts();
+    let guard = Guard::new("127.0.0.1:8787".parse().unwrap(), Token::new(TOKEN).unwrap());
+    let inner = async |request| routes().oneshot(request).await.unwrap();
+    let (parts, body) = guarded(&guard, request, inner).await.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     let body = serde_json::from_slice(&bytes)
         .unwrap_or_else(|_| Value::String(String::from_utf8(bytes.to_vec()).unwrap()));

@@ -1,15 +1,14 @@
 //! The HTTP side: which requests are let in at all, and how an answer looks on the wire.
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::{FromRef as _, Path, Request, State};
+use axum::extract::{FromRef as _, Request};
 use axum::http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::any;
 use bytes::Bytes;
 use cofer_mcp::{Incoming, Message};
 use cofer_model::TraceParent;
+use percent_encoding::percent_decode_str;
 use serde::de::IgnoredAny;
 
 use super::door::Door;
@@ -26,9 +25,17 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 pub(super) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The two doors.
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/mcp", any(all)).route("/mcp/{name}", any(one))
+/// Whether a path is one of the doors: `/mcp`, or `/mcp/NAME`.
+pub(crate) fn owns(path: &str) -> bool {
+    name_in(path).is_some()
+}
+
+/// What a path behind `/mcp` names, nothing at the door of all servers; none where it is no door.
+fn name_in(path: &str) -> Option<&str> {
+    match path.strip_prefix("/mcp")? {
+        "" => Some(""),
+        rest => rest.strip_prefix('/').filter(|name| !name.is_empty() && !name.contains('/')),
+    }
 }
 
 /// A refusal of the daemon's guard, as a JSON-RPC error.
@@ -36,18 +43,12 @@ pub(crate) fn respond_refused(refusal: ApiError) -> Response {
     refusal.into_rpc_response(INVALID_REQUEST)
 }
 
-async fn all(State(app): State<App>, request: Request) -> Response {
-    answer(&app, Door::All, request).await
-}
-
-async fn one(State(app): State<App>, Path(name): Path<String>, request: Request) -> Response {
-    match app.registry.find(&name) {
-        Ok(handle) => answer(&app, Door::One(handle), request).await,
-        Err(error) => error.into_rpc_response(INVALID_REQUEST),
-    }
-}
-
-async fn answer(app: &App, door: Door, request: Request) -> Response {
+/// Answers a request at a door.
+pub(crate) async fn answer(app: &App, request: Request) -> Response {
+    let door = match find_door(app, request.uri().path()) {
+        Ok(door) => door,
+        Err(error) => return error.into_rpc_response(INVALID_REQUEST),
+    };
     let gateway = &app.gateway;
     let answered = match request.method().as_str() {
         "POST" => post(app, gateway, door, request).await,
@@ -56,6 +57,16 @@ async fn answer(app: &App, door: Door, request: Request) -> Response {
         _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this takes POST, GET and DELETE")),
     };
     answered.unwrap_or_else(Refusal::into_response)
+}
+
+fn find_door(app: &App, path: &str) -> Result<Door, ApiError> {
+    match name_in(path).unwrap_or_default() {
+        "" => Ok(Door::All),
+        name => {
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            app.registry.find(&name).map(Door::One)
+        }
+    }
 }
 
 async fn post(
@@ -266,6 +277,15 @@ mod tests {
         assert_eq!(accepts(&["*/*"]), Some((true, true)));
         assert_eq!(accepts(&[]), Some((true, true)));
         assert_eq!(accepts(&["text/html"]), None);
+    }
+
+    #[test]
+    fn a_door_is_mcp_with_at_most_a_name() {
+        assert_eq!(name_in("/mcp"), Some(""));
+        assert_eq!(name_in("/mcp/fs"), Some("fs"));
+        for path in ["/mcp/", "/mcp/fs/", "/mcp/fs/x", "/mcpx", "/api/v1/mcp", "/"] {
+            assert_eq!(name_in(path), None, "{path}");
+        }
     }
 
     #[test]

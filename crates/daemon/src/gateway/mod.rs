@@ -67,7 +67,7 @@ use sessions::Sessions;
 use ticker::Ticker;
 use watch::Watcher;
 
-pub(crate) use http::{respond_refused, routes, trace_parent};
+pub(crate) use http::{answer, owns, respond_refused, trace_parent};
 
 /// How often is looked for what nobody uses any more.
 const SWEEP: Duration = Duration::from_secs(30);

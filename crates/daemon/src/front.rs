@@ -1,0 +1,43 @@
+//! What answers every request: behind the guard, the gateway or one of the routes.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::Response;
+use tower::Service as _;
+
+use crate::app::App;
+use crate::guard::{Guard, guarded};
+use crate::{api, gateway};
+
+/// See the module. A cheap clone.
+#[derive(Clone)]
+pub(crate) struct Front(Arc<Parts>);
+
+struct Parts {
+    guard: Guard,
+    app: App,
+    routes: Router,
+}
+
+impl Front {
+    pub(crate) fn new(guard: Guard, app: App) -> Self {
+        // Made ready once: a plain router is copied whole for each request.
+        let routes = api::routes(app.clone()).with_state(());
+        Self(Arc::new(Parts { guard, app, routes }))
+    }
+
+    pub(crate) async fn answer(self, request: Request) -> Response {
+        let Parts { guard, app, routes } = &*self.0;
+        guarded(guard, request, |request| async move {
+            if gateway::owns(request.uri().path()) {
+                // Past the router, which would cost a call more than all else that is done here.
+                return gateway::answer(app, request).await;
+            }
+            let Ok(response) = routes.clone().call(request).await;
+            response
+        })
+        .await
+    }
+}
