@@ -28,12 +28,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 const FREE: &[&str] = &["e2e", "fake-google", "xtask", "bench"];
 
 /// What from outside belongs to one crate alone.
-const BELONGS_TO: &[(&str, &str)] = &[
-    ("axum", "daemon"),
-    ("sqlx", "store"),
-    ("clap", "cofer"),
-    ("clap_complete", "cofer"),
-];
+const BELONGS_TO: &[(&str, &str)] =
+    &[("axum", "daemon"), ("sqlx", "store"), ("clap", "cofer"), ("clap_complete", "cofer")];
 
 /// The files that start programs.
 const STARTS_PROGRAMS: &[&str] = &[

@@ -9,6 +9,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
 use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -103,7 +104,10 @@ async fn read(body: &mut Body, length: usize, cap: usize) -> Result<Option<Bytes
 }
 
 async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
-    while let Some(frame) = body.frame().await {
+    // What has its length is at its end without being asked once more.
+    while !body.is_end_stream()
+        && let Some(frame) = body.frame().await
+    {
         if let Ok(data) = frame?.into_data() {
             return Ok(Some(data));
         }

@@ -77,8 +77,7 @@ async fn post(
 ) -> Result<Response, Refusal> {
     let accepts = Accepts::read(request.headers())?;
     check_content_type(request.headers())?;
-    let (parts, body) = request.into_parts();
-    let headers = parts.headers;
+    let (headers, body) = split(request);
     let body = match read_body(&headers, body, BodyLimit::from_ref(app)).await {
         Ok(body) => body,
         Err(error) => return Ok(error.into_rpc_response(INVALID_REQUEST)),
@@ -92,7 +91,12 @@ async fn post(
     legacy::post(gateway, door, incoming).await
 }
 
-/// How a client came in.
+fn split(request: Request) -> (HeaderMap, Body) {
+    let (parts, body) = request.into_parts();
+    (parts.headers, body)
+}
+
+/// How a client came in. Let go before its request is worked on, which may take long.
 pub(super) struct Entrance {
     pub(super) door: Door,
     pub(super) headers: HeaderMap,
@@ -108,6 +112,18 @@ impl Entrance {
     pub(super) fn parent(&self) -> Option<TraceParent> {
         trace_parent(&self.headers)
     }
+
+    pub(super) fn manner(&self) -> Manner {
+        Manner { accepts: self.accepts, parent: self.parent() }
+    }
+}
+
+/// What work on a request has to know of how it came in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    pub(super) accepts: Accepts,
+    /// The span to which the request belongs.
+    pub(super) parent: Option<TraceParent>,
 }
 
 /// The span that an HTTP request belongs to.

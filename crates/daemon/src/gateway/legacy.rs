@@ -15,7 +15,8 @@ use super::Gateway;
 use super::asker::client_name;
 use super::door::Door;
 use super::http::{
-    Accepts, Entrance, LAST_EVENT, Refusal, SESSION, VERSION, accepted, check_id, header, respond,
+    Accepts, Entrance, LAST_EVENT, Manner, Refusal, SESSION, VERSION, accepted, check_id, header,
+    respond,
 };
 use super::open::{WITH_BATCHES, WITH_SESSIONS, initialized, negotiate};
 use super::requests::{Asked, request, take_batch};
@@ -48,7 +49,9 @@ pub(super) async fn post(
                 Message::Request { id, .. } => refusal.to(id),
                 Message::Notification { .. } | Message::Response { .. } => refusal,
             })?;
-            Ok(take(gateway, &session, message, &entrance).await)
+            let manner = entrance.manner();
+            drop(entrance);
+            Ok(take(gateway, &session, message, manner).await)
         }
         Incoming::Batch(messages) => {
             let session = find_session(gateway, &entrance.door, &entrance.headers)?;
@@ -57,7 +60,7 @@ pub(super) async fn post(
                     "several messages in one body are for the revision {WITH_BATCHES}"
                 )));
             }
-            Box::pin(take_batch(gateway, &session, messages, &entrance)).await
+            Box::pin(take_batch(gateway, &session, messages, entrance.manner())).await
         }
     }
 }
@@ -216,17 +219,17 @@ pub(super) async fn take(
     gateway: &Gateway,
     session: &Arc<Session>,
     message: Message,
-    entrance: &Entrance,
+    manner: Manner,
 ) -> Response {
     match message {
         Message::Request { id, method, params } if method == "ping" => {
             session.touch();
             drop(params);
-            respond(&id, Ok(Bytes::from_static(b"{}")), entrance.accepts)
+            respond(&id, Ok(Bytes::from_static(b"{}")), manner.accepts)
         }
         Message::Request { id, method, params } => {
             let asked = Asked { id, method, params };
-            request(gateway, session, asked, entrance).await
+            request(gateway, session, asked, manner).await
         }
         Message::Notification { method, params } => {
             Box::pin(notified(session, &method, params.as_ref())).await;

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 
 use super::asker::Asker;
 use super::drive::{Drive, Step};
-use super::http::{Entrance, Refusal, accepted, check_id, json_response, respond};
+use super::http::{Manner, Refusal, accepted, check_id, json_response, respond};
 use super::legacy::take;
 use super::level::Level;
 use super::rpc::{self, Fault};
@@ -40,11 +40,11 @@ pub(super) struct Asked {
 }
 
 impl Job {
-    fn begin(gateway: &Gateway, session: &Arc<Session>, asked: Asked, entrance: &Entrance) -> Self {
+    fn begin(gateway: &Gateway, session: &Arc<Session>, asked: Asked, manner: Manner) -> Self {
         let Asked { id, method, params } = asked;
         let guard = session.begin(&id);
         let running = Arc::clone(&guard.running);
-        let asker = Asker::of_session(session, running, entrance.parent());
+        let asker = Asker::of_session(session, running, manner.parent);
         let drive = Drive::new(work(gateway, asker, method, params), Arc::clone(&guard.running));
         Self { id, drive, _guard: guard }
     }
@@ -54,10 +54,10 @@ pub(super) async fn request(
     gateway: &Gateway,
     session: &Arc<Session>,
     asked: Asked,
-    entrance: &Entrance,
+    manner: Manner,
 ) -> Response {
-    let accepts = entrance.accepts;
-    let mut job = Job::begin(gateway, session, asked, entrance);
+    let accepts = manner.accepts;
+    let mut job = Job::begin(gateway, session, asked, manner);
     if !accepts.json {
         return stream(gateway, session, vec![job], None);
     }
@@ -169,7 +169,7 @@ pub(super) async fn take_batch(
     gateway: &Gateway,
     session: &Arc<Session>,
     messages: Vec<Message>,
-    entrance: &Entrance,
+    manner: Manner,
 ) -> Result<Response, Refusal> {
     if messages.is_empty() {
         return Err(Refusal::bad_request("a batch has at least one message"));
@@ -179,15 +179,15 @@ pub(super) async fn take_batch(
         check_id(&message)?;
         match message {
             Message::Request { id, method, params } => {
-                jobs.push(Job::begin(gateway, session, Asked { id, method, params }, entrance));
+                jobs.push(Job::begin(gateway, session, Asked { id, method, params }, manner));
             }
-            other => drop(take(gateway, session, other, entrance).await),
+            other => drop(take(gateway, session, other, manner).await),
         }
     }
     if jobs.is_empty() {
         return Ok(accepted());
     }
-    if entrance.accepts.events {
+    if manner.accepts.events {
         return Ok(stream(gateway, session, jobs, None));
     }
     let answers = join_all(jobs.into_iter().map(|job| alone(session, job))).await;
