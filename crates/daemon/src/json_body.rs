@@ -11,18 +11,22 @@ use http_body::{Frame, SizeHint};
 /// more, is sent from where it lies.
 const SMALL: usize = 32 * 1024;
 
-/// `head`, the value as the bytes it came in, and `tail`.
-pub(crate) fn json_around(mut head: Vec<u8>, mut value: Bytes, tail: &[u8]) -> Body {
-    // The end of a large value goes with what closes it, which alone would be a packet.
-    let end = value.split_off(value.len().saturating_sub(SMALL));
-    if value.is_empty() {
-        head.reserve_exact(end.len() + tail.len());
-        head.extend_from_slice(&end);
-        head.extend_from_slice(tail);
-        return Body::from(head);
+/// The parts of `head`, the value as the bytes it came in, and `}`.
+pub(crate) fn json_around(head: &[&[u8]], mut value: Bytes) -> Body {
+    let length = head.iter().map(|part| part.len()).sum::<usize>();
+    if value.len() <= SMALL {
+        let mut whole = Vec::with_capacity(length + value.len() + 1);
+        for part in head {
+            whole.extend_from_slice(part);
+        }
+        whole.extend_from_slice(&value);
+        whole.push(b'}');
+        return Body::from(whole);
     }
-    let rest = [&end[..], tail].concat();
-    Body::new(Pieces { pieces: [rest.into(), value, head.into()], left: 3 })
+    // The end of a large value goes with what closes it, which alone would be a packet.
+    let end = value.split_off(value.len() - SMALL);
+    let rest = [&end[..], b"}"].concat();
+    Body::new(Pieces { pieces: [rest.into(), value, head.concat().into()], left: 3 })
 }
 
 /// A body of three pieces, in reverse order.

@@ -217,7 +217,7 @@ fn wrong_call(body: &[u8]) -> ApiError {
 
 /// `{"key": value}`, the value as the bytes it came in.
 fn json_answer(key: &str, value: Bytes) -> Response {
-    json_response(json_around(format!(r#"{{"{key}":"#).into_bytes(), value, b"}"))
+    json_response(json_around(&[br#"{""#, key.as_bytes(), br#"":"#], value))
 }
 
 pub(super) fn json_response(body: Body) -> Response {

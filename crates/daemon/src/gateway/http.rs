@@ -251,11 +251,10 @@ pub(super) fn respond(id: &Bytes, answer: Answer, accepts: Accepts) -> Response 
         return events_response(Body::from(event));
     }
     let (status, body) = match answer {
-        Ok(result) => (StatusCode::OK, json_around(rpc::response_head(id, "result"), result, b"}")),
+        Ok(result) => (StatusCode::OK, json_around(&rpc::response_head(id, "result"), result)),
         Err(fault) => {
             let status = fault.http_status().unwrap_or(StatusCode::OK);
-            let head = rpc::response_head(id, "error");
-            (status, json_around(head, fault.json().clone(), b"}"))
+            (status, json_around(&rpc::response_head(id, "error"), fault.json().clone()))
         }
     };
     let mut response = json_response(body);

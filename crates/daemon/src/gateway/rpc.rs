@@ -138,8 +138,8 @@ impl Fault {
 }
 
 /// What stands before a result or an error in the answer to request `id`.
-pub(super) fn response_head(id: &[u8], key: &str) -> Vec<u8> {
-    [br#"{"jsonrpc":"2.0","id":"#, id, br#",""#, key.as_bytes(), br#"":"#].concat()
+pub(super) fn response_head<'a>(id: &'a [u8], key: &'a str) -> [&'a [u8]; 5] {
+    [br#"{"jsonrpc":"2.0","id":"#, id, br#",""#, key.as_bytes(), br#"":"#]
 }
 
 /// The whole answer to request `id`.
@@ -148,12 +148,8 @@ pub(super) fn response(id: &[u8], answer: &Answer) -> Bytes {
         Ok(result) => ("result", result),
         Err(fault) => ("error", fault.json()),
     };
-    let head = response_head(id, key);
-    let mut text = BytesMut::with_capacity(head.len() + value.len() + 1);
-    text.put_slice(&head);
-    text.put_slice(value);
-    text.put_u8(b'}');
-    text.freeze()
+    let [a, b, c, d, e] = response_head(id, key);
+    [a, b, c, d, e, value, b"}"].concat().into()
 }
 
 /// An error that answers no request in particular.
