@@ -107,7 +107,7 @@ impl Bridge {
     }
 
     /// Sends a request and waits for its answer. Dropping the future cancels the request.
-    pub async fn call(&self, request: Request) -> Called {
+    pub async fn call(&self, request: Request<'_>) -> Called {
         let started = Instant::now();
         let mut marks = Marks::default();
         let result = self.run(request, &mut marks).await;
@@ -169,7 +169,7 @@ impl Bridge {
         if self.shared.era.load(Ordering::Relaxed) { Era::Discover } else { Era::Initialize }
     }
 
-    async fn run(&self, request: Request, marks: &mut Marks) -> Result<Bytes, CallError> {
+    async fn run(&self, request: Request<'_>, marks: &mut Marks) -> Result<Bytes, CallError> {
         let shared = &*self.shared;
         let size = request.params.as_ref().map_or(0, Bytes::len);
         if size > shared.config.max_message {
@@ -188,11 +188,12 @@ impl Bridge {
         let sent = AtomicBool::new(false);
         let mut ticket = Ticket { shared, id, sent: &sent, reason: "the caller went away" };
         let stamped = params::stamp(request.params, id, self.era()).ok_or(CallError::BadParams)?;
-        let message = Outgoing::request(Some(id), &request.method, stamped.params.as_ref());
+        let message = Outgoing::request(Some(id), request.method, stamped.params.as_ref());
         drop(stamped.params);
+        if let Some(token) = stamped.token {
+            shared.pending.set_token(id, token);
+        }
         let client = request.caller.as_ref().map(|caller| caller.client());
-        let watched = stamped.token.is_some() || client.is_some();
-        let progress = watched.then(|| shared.pending.watch_progress(id, stamped.token));
 
         let answer = async {
             shared.send(id, message).await.map_err(|Closed| CallError::Disconnected)?;
@@ -212,7 +213,7 @@ impl Bridge {
                         continue;
                     }
                     // The silence that counts begins with the last sign of progress.
-                    let Some(progressed) = progress.as_ref().and_then(|progress| progress.take()) else {
+                    let Some(progressed) = shared.pending.take_progress(id) else {
                         ticket.reason = "the request timed out";
                         return Err(CallError::Timeout(request.timeout));
                     };

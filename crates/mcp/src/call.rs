@@ -35,9 +35,9 @@ impl Default for BridgeConfig {
 
 /// One call.
 #[derive(Clone)]
-pub struct Request {
+pub struct Request<'a> {
     /// The JSON-RPC method.
-    pub method: String,
+    pub method: &'a str,
     /// Valid JSON, or nothing.
     pub params: Option<Bytes>,
     /// How long the peer may be silent about it.
@@ -48,10 +48,10 @@ pub struct Request {
     pub caller: Option<Arc<dyn Caller>>,
 }
 
-impl Request {
+impl<'a> Request<'a> {
     /// A call that waits for its turn.
-    pub fn new(method: impl Into<String>, params: Option<Bytes>, timeout: Duration) -> Self {
-        Self { method: method.into(), params, timeout, urgent: false, caller: None }
+    pub fn new(method: &'a str, params: Option<Bytes>, timeout: Duration) -> Self {
+        Self { method, params, timeout, urgent: false, caller: None }
     }
 
     /// The same call, past the queue.

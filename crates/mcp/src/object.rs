@@ -6,8 +6,13 @@
 //! parser does. What is accepted is exactly what serde_json accepts; a property test says so.
 
 use memchr::memchr2;
+use smallvec::SmallVec;
 
 use crate::message::Malformed;
+
+/// So deep as nearly all messages are nested, their brackets are remembered without memory of
+/// their own.
+const DEPTH: usize = 32;
 
 /// Calls `take` with the key and the value of each member of the object `json`. Keys are as
 /// they stand in the text, without their quotes.
@@ -54,7 +59,7 @@ fn members<'a>(
 
 /// One past the value that begins at `at`, where it is one.
 fn value_end(json: &[u8], mut at: usize) -> Option<usize> {
-    let mut open: Vec<u8> = Vec::new();
+    let mut open: SmallVec<[u8; DEPTH]> = SmallVec::new();
     loop {
         at = match *json.get(at)? {
             b'"' => string_end(json, at)?,

@@ -1,9 +1,14 @@
 //! One message to the peer, as it is written.
 
+use std::io::Write as _;
+
 use bytes::{Buf, Bytes};
 
 /// Up to here a payload is copied beside its envelope; above, it is written from where it is.
 const SMALL: usize = 16 * 1024;
+
+/// Why writing to memory does not fail.
+const TAKES_ALL: &str = "a vector takes all that is written to it";
 
 /// One message on its way out.
 #[derive(Debug)]
@@ -23,10 +28,10 @@ impl Outgoing {
         );
         head.extend_from_slice(br#"{"jsonrpc":"2.0","#);
         if let Some(id) = id {
-            head.extend_from_slice(format!(r#""id":{id},"#).as_bytes());
+            write!(head, r#""id":{id},"#).expect(TAKES_ALL);
         }
         head.extend_from_slice(br#""method":"#);
-        head.extend_from_slice(serde_json::Value::from(method).to_string().as_bytes());
+        serde_json::to_writer(&mut head, method).expect(TAKES_ALL);
         if let Some(params) = params {
             head.extend_from_slice(br#","params":"#);
             return Self::with_payload(id, head, params);

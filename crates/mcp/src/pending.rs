@@ -28,23 +28,11 @@ pub(crate) enum Reply {
     Closed,
 }
 
-/// The last sign of progress of one request, where its caller asked for any.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    at: Mutex<Option<Instant>>,
-}
-
-impl Progress {
-    /// When there last was progress, where there was any since this was last asked.
-    pub(crate) fn take(&self) -> Option<Instant> {
-        self.at.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
 struct Entry {
     reply: oneshot::Sender<Reply>,
     owner: Owner,
-    progress: Option<Arc<Progress>>,
+    /// When there last was progress that nobody took note of.
+    progressed: Option<Instant>,
     /// The caller's own progress token, as JSON.
     token: Option<Bytes>,
     written: Option<Instant>,
@@ -71,9 +59,10 @@ struct State {
 }
 
 impl Entry {
-    fn touch(&self) {
-        if let Some(progress) = &self.progress {
-            *progress.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    /// Takes note of progress, where somebody asked for it or can be asked.
+    fn touch(&mut self) {
+        if self.token.is_some() || matches!(self.owner, Owner::Caller(_)) {
+            self.progressed = Some(Instant::now());
         }
     }
 }
@@ -101,7 +90,7 @@ impl Pending {
         }
         state.last_id += 1;
         let id = state.last_id;
-        let entry = Entry { reply: sender, owner, progress: None, token: None, written: None };
+        let entry = Entry { reply: sender, owner, progressed: None, token: None, written: None };
         state.entries.insert(id, entry);
         Some(Opened { id, reply })
     }
@@ -111,14 +100,16 @@ impl Pending {
         self.lock().standing = Some(caller);
     }
 
-    /// Watches the progress of request `id` from now on.
-    pub(crate) fn watch_progress(&self, id: u64, token: Option<Bytes>) -> Arc<Progress> {
-        let progress = Arc::new(Progress::default());
+    /// The caller of request `id` asked for progress, by this token.
+    pub(crate) fn set_token(&self, id: u64, token: Bytes) {
         if let Some(entry) = self.lock().entries.get_mut(&id) {
-            entry.progress = Some(Arc::clone(&progress));
-            entry.token = token;
+            entry.token = Some(token);
         }
-        progress
+    }
+
+    /// When there last was progress of request `id`, where there was any since this was last asked.
+    pub(crate) fn take_progress(&self, id: u64) -> Option<Instant> {
+        self.lock().entries.get_mut(&id)?.progressed.take()
     }
 
     /// Notes when requests were in the peer's pipe.
@@ -148,8 +139,8 @@ impl Pending {
     /// Notes progress of request `id` and tells its caller of it.
     pub(crate) fn progressed(&self, id: u64, params: &Bytes) {
         let told = {
-            let state = self.lock();
-            let Some(entry) = state.entries.get(&id) else {
+            let mut state = self.lock();
+            let Some(entry) = state.entries.get_mut(&id) else {
                 return;
             };
             entry.touch();
@@ -165,7 +156,7 @@ impl Pending {
 
     /// Counts as progress of all requests of a client.
     pub(crate) fn progress_of(&self, client: ClientId) {
-        for entry in self.lock().entries.values() {
+        for entry in self.lock().entries.values_mut() {
             if matches!(&entry.owner, Owner::Caller(caller) if caller.client() == client) {
                 entry.touch();
             }

@@ -60,7 +60,7 @@ impl Caller for Client {
     }
 }
 
-fn request_by(caller: &Arc<dyn Caller>, params: &'static str) -> Request {
+fn request_by(caller: &Arc<dyn Caller>, params: &'static str) -> Request<'static> {
     Request::new("tools/call", Some(Bytes::from_static(params.as_bytes())), LIMIT)
         .by(Some(Arc::clone(caller)))
 }

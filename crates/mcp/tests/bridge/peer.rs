@@ -86,14 +86,14 @@ pub(super) async fn within_reason<T>(waiting: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT * 1000, waiting).await.expect("it comes to something")
 }
 
-pub(super) fn request(method: &str) -> Request {
+pub(super) fn request(method: &'static str) -> Request<'static> {
     Request::new(method, None, LIMIT)
 }
 
 /// A call on a task of its own, so that the test can play the peer meanwhile.
 pub(super) fn call(
     bridge: &Bridge,
-    request: Request,
+    request: Request<'static>,
 ) -> tokio::task::JoinHandle<Result<Bytes, CallError>> {
     let bridge = bridge.clone();
     #[expect(clippy::disallowed_methods, reason = "the test awaits or aborts the handle")]

@@ -61,7 +61,7 @@ async fn answers(bridge: &Bridge, limit: Duration) -> bool {
     }
 }
 
-fn heartbeat(bridge: &Bridge, limit: Duration) -> Request {
+fn heartbeat(bridge: &Bridge, limit: Duration) -> Request<'static> {
     let method = match bridge.era() {
         Era::Initialize => "ping",
         // The modern revision has no ping; this is the cheapest thing every server answers.
