@@ -55,7 +55,7 @@ impl Recorder for StoreRecorder {
 /// Counts calls by server, and hands them on where somebody traces them.
 pub(crate) struct CallCounter {
     metrics: Arc<Metrics>,
-    servers: RwLock<HashMap<String, ServerMetrics>>,
+    servers: RwLock<HashMap<Arc<str>, ServerMetrics>>,
     spans: Option<SpanQueue>,
 }
 
@@ -88,7 +88,7 @@ impl CallCounter {
         self.servers
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(entry.server.clone(), server);
+            .insert(Arc::clone(&entry.server), server);
     }
 }
 

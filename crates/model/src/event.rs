@@ -1,5 +1,7 @@
 //! What happened: the one type that the event stream, the log and the console share.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -111,9 +113,11 @@ pub struct ToolCallStarted {
     /// The server.
     pub id: ServerId,
     /// Its name at that time.
-    pub name: String,
+    #[schema(value_type = String)]
+    pub name: Arc<str>,
     /// The tool.
-    pub tool: String,
+    #[schema(value_type = String)]
+    pub tool: Arc<str>,
     /// When.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
@@ -127,9 +131,11 @@ pub struct ToolCallFinished {
     /// The server.
     pub id: ServerId,
     /// Its name at that time.
-    pub name: String,
+    #[schema(value_type = String)]
+    pub name: Arc<str>,
     /// The tool.
-    pub tool: String,
+    #[schema(value_type = String)]
+    pub tool: Arc<str>,
     /// When.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,

@@ -1,6 +1,7 @@
 //! A server's name: what a person calls it, and what stands in URLs beside its UUID.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -11,7 +12,7 @@ const MAX_CHARS: usize = 64;
 /// A name that was checked: 1 to 64 characters, nothing that a URL path or a terminal trips over.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct ServerName(String);
+pub struct ServerName(Arc<str>);
 
 /// Why a text is not a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -53,17 +54,22 @@ impl ServerName {
         if Uuid::try_parse(text).is_ok() {
             return Err(NameError::Uuid);
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self(text.into()))
     }
 
     /// Stands in for a name that was wrong while the rest of a registration is checked.
     pub(crate) fn placeholder() -> Self {
-        Self("unnamed".to_owned())
+        Self("unnamed".into())
     }
 
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The same, to be kept.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
     }
 }
 
@@ -83,7 +89,7 @@ impl TryFrom<String> for ServerName {
 
 impl From<ServerName> for String {
     fn from(name: ServerName) -> Self {
-        name.0
+        name.as_str().to_owned()
     }
 }
 

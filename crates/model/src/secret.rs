@@ -1,5 +1,7 @@
 //! Telling what is probably a secret, and keeping known secrets out of what is shown.
 
+use std::borrow::Cow;
+
 use aho_corasick::AhoCorasick;
 
 use crate::ServerSpec;
@@ -127,15 +129,16 @@ impl Redactor {
     }
 
     /// `text` with each known secret masked.
-    pub fn redact(&self, text: String) -> String {
+    pub fn redact<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
+        let text = text.into();
         match &self.values {
-            Some(values) if values.is_match(&text) => {
+            Some(values) if values.is_match(&*text) => {
                 let mut out = String::with_capacity(text.len());
                 values.replace_all_with(&text, &mut out, |_, _, out| {
                     out.push_str(MASK);
                     true
                 });
-                out
+                out.into()
             }
             _ => text,
         }

@@ -1,6 +1,7 @@
 //! What the HTTP API shows: the server object, its log, and the recent calls.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -265,14 +266,18 @@ pub struct ActivityEntry {
     /// The server.
     pub server_id: ServerId,
     /// Its name at that time.
-    pub server: String,
+    #[schema(value_type = String)]
+    pub server: Arc<str>,
     /// The JSON-RPC method.
-    pub method: String,
+    #[schema(value_type = String)]
+    pub method: Arc<str>,
     /// The tool, for `tools/call`.
-    pub tool: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub tool: Option<Arc<str>>,
     /// Who called, where it is known.
     #[serde(default)]
-    pub client: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub client: Option<Arc<str>>,
     /// By which way it came.
     #[serde(default)]
     pub source: CallSource,

@@ -78,9 +78,9 @@ pub(crate) struct CallRecord<'a> {
     log: &'a Arc<ServerLog>,
     call_id: Uuid,
     id: ServerId,
-    server: Cow<'a, str>,
-    method: String,
-    tool: Option<String>,
+    server: Arc<str>,
+    method: Arc<str>,
+    tool: Option<Arc<str>>,
     started_at: OffsetDateTime,
     started: Instant,
     /// What the flight recorder keeps of the params, which themselves are let go once sent.
@@ -113,7 +113,7 @@ pub(crate) struct Beginning<'a, 'p> {
     pub(crate) log: &'a Arc<ServerLog>,
     pub(crate) id: ServerId,
     /// The server's name.
-    pub(crate) server: &'a str,
+    pub(crate) server: Arc<str>,
     pub(crate) method: &'p str,
     pub(crate) params: Option<&'p Bytes>,
     /// Who calls.
@@ -137,9 +137,9 @@ impl CallRecorder {
             log,
             call_id: call_id.unwrap_or_else(Uuid::new_v4),
             id,
-            server: Cow::Borrowed(server),
-            method: method.to_owned(),
-            tool: tool.as_ref().map(|tool| tool.name.to_string()),
+            server,
+            method: method.into(),
+            tool: tool.as_ref().map(|tool| Arc::clone(&tool.name)),
             started_at: start.at,
             started: start.moment,
             params: params.map(Part::of),
@@ -203,8 +203,8 @@ impl CallRecord<'_> {
         let started = ToolCallStarted {
             call_id: self.call_id,
             id: self.id,
-            name: self.server.to_string(),
-            tool: tool.name.to_string(),
+            name: Arc::clone(&self.server),
+            tool: Arc::clone(&tool.name),
             at: self.started_at,
         };
         self.recorder.events.publish(|_| EventKind::ToolCallStarted(started));
@@ -252,8 +252,8 @@ impl CallRecord<'_> {
             let finished = ToolCallFinished {
                 call_id: self.call_id,
                 id: self.id,
-                name: self.server.to_string(),
-                tool: tool.clone(),
+                name: Arc::clone(&self.server),
+                tool: Arc::clone(tool),
                 at: OffsetDateTime::now_utc(),
                 duration_ms,
                 outcome,
@@ -263,10 +263,10 @@ impl CallRecord<'_> {
         let entry = Arc::new(ActivityEntry {
             call_id: self.call_id,
             server_id: self.id,
-            server: self.server.to_string(),
-            method: self.method.clone(),
+            server: Arc::clone(&self.server),
+            method: Arc::clone(&self.method),
             tool: self.tool.clone(),
-            client: self.client.as_deref().map(str::to_owned),
+            client: self.client.take(),
             source: self.source,
             recorded: true,
             started_at: self.started_at,
@@ -278,7 +278,7 @@ impl CallRecord<'_> {
                 read_ms: millis(timing.read),
             },
             outcome,
-            error: error.map(|error| self.log.redact(error)),
+            error: error.map(|error| self.log.redact(error).into_owned()),
             request_bytes: self.params.as_ref().map_or(0, Part::len),
             response_bytes,
         });
@@ -293,7 +293,7 @@ impl Drop for CallRecord<'_> {
         if self.finished {
             return;
         }
-        if let Some(tool) = &self.tool {
+        if let Some(tool) = self.tool.as_deref() {
             let duration_ms = millis(self.started.elapsed());
             tracing::warn!(target: "TOOLS", server = %self.server, tool, call = %self.call_id, duration_ms, "the caller went away; the call was cancelled");
         }
@@ -308,7 +308,7 @@ impl Drop for CallRecord<'_> {
 
 /// What a `tools/call` asks for; the arguments as they stand in the params.
 struct ToolCall<'a> {
-    name: Cow<'a, str>,
+    name: Arc<str>,
     arguments: &'a [u8],
 }
 
@@ -318,8 +318,17 @@ impl<'a> ToolCall<'a> {
             return None;
         }
         let params = params?;
-        let name = serde_json::from_slice(member(params, "name")?).ok()?;
+        let name = text(member(params, "name")?)?;
         Some(Self { name, arguments: member(params, "arguments").unwrap_or(b"{}") })
+    }
+}
+
+/// The JSON string as text.
+fn text(json: &[u8]) -> Option<Arc<str>> {
+    match serde_json::from_slice::<&str>(json) {
+        Ok(plain) => Some(plain.into()),
+        // One with escapes in it cannot be taken from where it stands.
+        Err(_) => serde_json::from_slice::<String>(json).ok().map(Arc::from),
     }
 }
 
@@ -346,16 +355,21 @@ fn millis(duration: Duration) -> f64 {
 /// The first `limit` characters of a text, without secrets. More than that is looked at, so
 /// that a secret which the limit cuts in two is known for one; but no more than needed of a
 /// text that may have many megabytes.
-fn excerpt(log: &ServerLog, text: &[u8], limit: usize) -> String {
+fn excerpt<'a>(log: &ServerLog, text: &'a [u8], limit: usize) -> Cow<'a, str> {
     /// Longer than any secret that is worth the name.
     const MARGIN: usize = 16 * 1024;
     // A character has at most four bytes.
     let head = String::from_utf8_lossy(&text[..text.len().min(limit * 4 + MARGIN)]);
-    let mut head = log.redact(head.into_owned());
-    if let Some((end, _)) = head.char_indices().nth(limit) {
-        head.truncate(end);
+    let head = log.redact(head);
+    // No more characters than bytes.
+    if head.len() <= limit {
+        return head;
     }
-    head
+    match (head.char_indices().nth(limit), head) {
+        (Some((end, _)), Cow::Borrowed(head)) => Cow::Borrowed(&head[..end]),
+        (Some((end, _)), Cow::Owned(head)) => Cow::Owned(head[..end].to_owned()),
+        (None, head) => head,
+    }
 }
 
 #[cfg(test)]
@@ -375,7 +389,8 @@ mod tests {
     fn a_result_is_logged_up_to_200_characters() {
         // covers: MGR-76
         let (_dir, log) = log_with_secret("canary-0123456789");
-        let text = excerpt(&log, "日".repeat(500).as_bytes(), LOGGED_RESULT);
+        let long = "日".repeat(500);
+        let text = excerpt(&log, long.as_bytes(), LOGGED_RESULT);
         assert_eq!(text.chars().count(), 200);
         assert_eq!(excerpt(&log, b"short", LOGGED_RESULT), "short");
     }

@@ -152,8 +152,8 @@ mod tests {
             EventKind::ToolCallStarted(ToolCallStarted {
                 call_id: Uuid::nil(),
                 id: ServerId(Uuid::nil()),
-                name: "x".to_owned(),
-                tool: "t".to_owned(),
+                name: "x".into(),
+                tool: "t".into(),
                 at: OffsetDateTime::UNIX_EPOCH,
             })
         })

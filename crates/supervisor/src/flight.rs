@@ -1,6 +1,7 @@
 //! The flight recorder: the last calls down to the wire. What a call sent and got is kept as the
 //! bytes it was, with a bound on their number and size; words are made of it when somebody looks.
 
+use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -184,7 +185,7 @@ impl Flight {
 
     fn request(&self) -> RecordedText {
         let id = self.rpc_id.map_or_else(|| "null".to_owned(), |id| id.to_string());
-        let method = serde_json::Value::from(self.entry.method.as_str());
+        let method = serde_json::Value::from(&*self.entry.method);
         let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}"#);
         match &self.params {
             Some(part) => self.text(part, (format!(r#"{start},"params":"#), "}")),
@@ -207,9 +208,11 @@ impl Flight {
         if !truncated {
             text.push_str(end);
         }
-        let shown = self.log.redact(text.clone());
-        let redacted = shown != text;
-        RecordedText { text: shown, bytes, truncated, redacted }
+        let (text, redacted) = match self.log.redact(text.as_str()) {
+            Cow::Owned(masked) => (masked, true),
+            Cow::Borrowed(_) => (text, false),
+        };
+        RecordedText { text, bytes, truncated, redacted }
     }
 
     /// What was kept at the call's end, and what came in late.
@@ -255,8 +258,8 @@ mod tests {
         Arc::new(ActivityEntry {
             call_id: Uuid::new_v4(),
             server_id: ServerId(Uuid::nil()),
-            server: "s".to_owned(),
-            method: "tools/call".to_owned(),
+            server: "s".into(),
+            method: "tools/call".into(),
             tool: None,
             client: None,
             source: CallSource::Api,

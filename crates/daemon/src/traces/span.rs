@@ -160,10 +160,10 @@ pub(super) mod tests {
         ActivityEntry {
             call_id: uuid!("0190a1b2-c3d4-4e5f-8a6b-7c8d9e0f1a2b"),
             server_id: ServerId(uuid::Uuid::nil()),
-            server: "fs".to_owned(),
-            method: "tools/call".to_owned(),
-            tool: Some("read_file".to_owned()),
-            client: Some("claude-code".to_owned()),
+            server: "fs".into(),
+            method: "tools/call".into(),
+            tool: Some("read_file".into()),
+            client: Some("claude-code".into()),
             source: CallSource::Gateway,
             recorded: true,
             started_at: datetime!(2026-11-16 08:00:00.5 UTC),
@@ -256,7 +256,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_a_call_is_about_stands_in_its_name_and_is_cut_where_it_is_endless() {
-        let plain = ActivityEntry { tool: None, method: "prompts/get".to_owned(), ..entry() };
+        let plain = ActivityEntry { tool: None, method: "prompts/get".into(), ..entry() };
         let prompt =
             CallTrace { prompt: Some("é".repeat(5000)), over_http: true, ..CallTrace::default() };
         let told = span(&plain, &prompt);

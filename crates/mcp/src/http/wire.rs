@@ -190,8 +190,10 @@ impl Wire {
 
     /// What is told of a failure: known secrets are no part of it. The attendant hears it too.
     pub(super) fn told(&self, method: &str, failure: Failure) -> Failure {
-        let mut failure =
-            Failure { body: failure.body.map(|body| self.redactor.redact(body)), ..failure };
+        let mut failure = Failure {
+            body: failure.body.map(|body| self.redactor.redact(body).into_owned()),
+            ..failure
+        };
         let trouble = Trouble::from(&failure);
         if let Some(hint) = self.attendant.advice(&trouble) {
             failure.hint = hint;

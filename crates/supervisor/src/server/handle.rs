@@ -213,7 +213,7 @@ impl ServerHandle {
             start,
             log: &self.parts.log,
             id: self.parts.id,
-            server: spec.name.as_str(),
+            server: spec.name.shared(),
             method,
             params: params.as_ref(),
             client,

@@ -1,6 +1,7 @@
 //! What a server said on stderr, what it said on stdout that was not MCP, and what the
 //! daemon did with it: the end of that in memory, more of it in rotated files.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -112,7 +113,7 @@ impl ServerLog {
     }
 
     /// `text` without the secrets this server was given.
-    pub(crate) fn redact(&self, text: String) -> String {
+    pub(crate) fn redact<'a>(&self, text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
         self.redactor.load().redact(text)
     }
 
@@ -159,7 +160,7 @@ impl ServerLog {
         let redactor = self.redactor.load();
         let mut state = self.lock();
         for line in lines {
-            let line = redactor.redact(line);
+            let line = redactor.redact(line).into_owned();
             // A log that cannot be written is no reason to stop a server; the file counts what it lost.
             writeln!(state.file, "{stamp} {} {line}", word(stream)).ok();
             let entry = state.push(at, stream, line);

@@ -92,7 +92,7 @@ async fn a_tool_call_is_told_when_it_starts_and_when_it_ends() {
         EventKind::ToolCallFinished(finished) => finished.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!((started.tool.as_str(), started.id), ("fail", server.id()));
+    assert_eq!((&*started.tool, started.id), ("fail", server.id()));
     assert_eq!((finished.call_id, finished.outcome), (started.call_id, Outcome::ToolError));
     assert!(events.try_recv().is_err(), "only tools are told of");
     let entry = world.supervisor.activity().recent(2, None).pop().unwrap();
