@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::response::Response;
+use axum::http::Method;
+use axum::response::{IntoResponse as _, Response};
 use tower::Service as _;
 
 use crate::app::App;
@@ -31,9 +32,15 @@ impl Front {
     pub(crate) async fn answer(self, request: Request) -> Response {
         let Parts { guard, app, routes } = &*self.0;
         guarded(guard, request, |request| async move {
+            // Calls go past the router, which would cost them more than all else that is done here.
             if gateway::owns(request.uri().path()) {
-                // Past the router, which would cost a call more than all else that is done here.
                 return gateway::answer(app, request).await;
+            }
+            if request.method() == Method::POST
+                && let Some(name) = api::called_in(request.uri().path())
+            {
+                let name = name.into_owned();
+                return api::run(app, &name, request).await.into_response();
             }
             let Ok(response) = routes.clone().call(request).await;
             response

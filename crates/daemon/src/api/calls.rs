@@ -1,9 +1,10 @@
 //! Calls: one JSON-RPC request to a server as one HTTP request, and the lists it offers.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{FromRef as _, Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
@@ -11,12 +12,13 @@ use bytes::Bytes;
 use cofer_mcp::{CallError, read_object};
 use cofer_model::{CallSource, ErrorBody, FieldError};
 use cofer_supervisor::{Asking, CallFailure, Origin, ServerHandle};
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::error::ApiError;
-use super::extract::{RawBody, malformed};
+use super::extract::{BodyLimit, malformed, read_body};
 use crate::app::App;
 use crate::gateway::trace_parent;
 use crate::json_body::json_around;
@@ -71,15 +73,29 @@ pub(crate) struct CallResult {
 pub(crate) async fn call(
     State(app): State<App>,
     Path(id): Path<String>,
-    headers: HeaderMap,
-    RawBody(body): RawBody,
+    request: Request,
 ) -> Result<Response, ApiError> {
-    let handle = app.registry.find(&id)?;
+    run(&app, &id, request).await
+}
+
+/// The server that is called by a request for `path`: `/api/v1/mcp/servers/NAME/call`.
+pub(crate) fn called_in(path: &str) -> Option<Cow<'_, str>> {
+    let name = path.strip_prefix("/api/v1/mcp/servers/")?.strip_suffix("/call")?;
+    let is_one = !name.is_empty() && !name.contains('/');
+    is_one.then(|| percent_decode_str(name).decode_utf8_lossy())
+}
+
+/// Calls the server `id` as the request says.
+pub(crate) async fn run(app: &App, id: &str, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let body = read_body(&parts.headers, body, BodyLimit::from_ref(app)).await?;
+    let handle = app.registry.find(id)?;
+    let source = source_of(&parts.headers);
+    let origin = Origin { parent: trace_parent(&parts.headers), session: None };
+    drop(parts);
     let call = CallBody::read(&body).ok_or_else(|| wrong_call(&body))?;
     drop(body);
     let timeout = check_timeout(call.timeout_ms)?;
-    let source = source_of(&headers);
-    let origin = Origin { parent: trace_parent(&headers), session: None };
     let asking = Asking { timeout, source, origin, ..Asking::new(&call.method, call.params) };
     let result = handle.call_by(asking).await;
     result.map(|result| json_answer("result", result)).map_err(|failure| failed(&handle, failure))

@@ -26,6 +26,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::console;
+pub(crate) use calls::{called_in, run};
 use error::ApiError;
 
 /// What stands above the routes in the OpenAPI document.

@@ -74,6 +74,15 @@ async fn an_unknown_route_and_a_wrong_method_are_told_in_json() {
     assert_eq!(headers[header::ALLOW], "POST");
 }
 
+#[test]
+fn a_call_is_known_by_its_path() {
+    assert_eq!(called_in("/api/v1/mcp/servers/fs/call").as_deref(), Some("fs"));
+    assert_eq!(called_in("/api/v1/mcp/servers/My%20files/call").as_deref(), Some("My files"));
+    for path in ["fs", "fs/tools", "fs/call/", "a/b/call", "/call"] {
+        assert_eq!(called_in(&format!("/api/v1/mcp/servers/{path}")), None, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn without_a_token_nobody_learns_which_routes_there_are() {
     for path in ["/json", "/nothing"] {
