@@ -70,9 +70,16 @@ impl<'a> Request<'a> {
         match &self.caller {
             Some(caller) => Owner::Caller(Arc::clone(caller)),
             None if self.urgent => Owner::Us,
+            None if only_looks(self.method) => Owner::Onlooker,
             None => Owner::Stranger,
         }
     }
+}
+
+/// Whether a request is none for which a server would ask somebody something.
+fn only_looks(method: &str) -> bool {
+    method.ends_with("/list")
+        || matches!(method, "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe")
 }
 
 /// How a call went.

@@ -43,6 +43,9 @@ struct Entry {
 pub(crate) enum Owner {
     /// For ourselves: a heartbeat, the handshake.
     Us,
+    /// To know what the peer has or to hear of it: a list, a subscription. Nobody is asked
+    /// anything for its sake.
+    Onlooker,
     /// For somebody who cannot be asked anything.
     Stranger,
     /// For somebody who can.
@@ -169,7 +172,7 @@ impl Pending {
         let mut newest: Option<(u64, &Arc<dyn Caller>)> = None;
         for (id, entry) in &state.entries {
             match &entry.owner {
-                Owner::Us => {}
+                Owner::Us | Owner::Onlooker => {}
                 Owner::Stranger => return None,
                 Owner::Caller(caller) => match newest {
                     Some((_, other)) if other.client() != caller.client() => return None,

@@ -234,6 +234,26 @@ async fn a_heartbeat_keeps_no_question_from_its_client() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_is_read_meanwhile_keeps_no_question_from_its_client() {
+    // covers: GTW-2
+    let (bridge, mut peer, _) = two_at_once();
+    let (caller, mut told) = Client::of(1);
+    for method in ["tools/list", "resources/templates/list", "resources/subscribe"] {
+        let list = call(&bridge, Request::new(method, None, LIMIT));
+        let list_request = peer.hears().await;
+        let running = call(&bridge, request_by(&caller, "{}"));
+        let request = peer.hears().await;
+        asks(&mut peer, json!("q"), "elicitation/create").await;
+        question(&mut told).await.answer(Ok(Bytes::from_static(b"{}"))).await;
+        assert_eq!(peer.hears().await["result"], json!({}), "{method}");
+        peer.answers(&list_request, json!({})).await;
+        peer.answers(&request, json!({})).await;
+        list.await.unwrap().unwrap();
+        running.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_attends_is_asked_while_nothing_runs_and_no_more_than_that() {
     // covers: HST-2.4
     let (bridge, mut peer, _) = bridge();
