@@ -399,6 +399,27 @@ async fn several_messages_in_one_body_end_with_their_session() {
 }
 
 #[tokio::test]
+async fn requests_end_with_their_session_two_of_one_id_as_well() {
+    let daemon = Daemon::start().await;
+    let log = OrderLog::new();
+    let mut spec = log.wayward("w", &[]);
+    spec["max_in_flight"] = json!(2);
+    daemon.register(&spec).await;
+    let client = GatewayClient::open(&daemon, "/mcp/w", json!({})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sleep", "arguments": {"ms": 600_000}}});
+    let sleep = || {
+        let post = client.http(Method::POST).header("content-type", "application/json");
+        daemon.send(post.header("accept", "application/json").body(call.to_string()))
+    };
+    let (first, second, ()) = tokio::join!(sleep(), sleep(), async {
+        log.wait("receive tools/call sleep", 2).await;
+        assert!(daemon.send(client.http(Method::DELETE)).await.status < 300);
+    });
+    assert_eq!((first.status, second.status), (202, 202));
+    log.wait("cancelled tools/call sleep", 2).await;
+}
+
+#[tokio::test]
 async fn calls_are_in_the_activity_with_the_name_of_their_client() {
     // covers: GTW-5
     let daemon = with_exemplary().await;

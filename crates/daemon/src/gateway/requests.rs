@@ -65,7 +65,6 @@ pub(super) async fn request(
         let step = tokio::select! {
             biased;
             step = job.drive.step() => step,
-            () = session.ended.cancelled() => Step::Cancelled,
             () = gateway.0.ticker.after(AT_ONCE), if accepts.events => return stream(gateway, session, vec![job], None),
         };
         match step {
@@ -201,12 +200,7 @@ pub(super) async fn take_batch(
 /// Drives a request whose client reads nothing but its answer.
 async fn alone(session: &Session, mut job: Job) -> Option<Bytes> {
     loop {
-        let step = tokio::select! {
-            biased;
-            step = job.drive.step() => step,
-            () = session.ended.cancelled() => return None,
-        };
-        match step {
+        match job.drive.step().await {
             Step::Related(related) => beside(session, related).await,
             Step::Done(answer) => return Some(rpc::response(&job.id, &answer)),
             Step::Cancelled => return None,

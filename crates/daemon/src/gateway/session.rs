@@ -56,6 +56,10 @@ pub(super) struct Session {
 
 struct State {
     running: HashMap<Bytes, Arc<Running>>,
+    /// Those whose id a later request has taken, though it was not free yet.
+    shadowed: Vec<Arc<Running>>,
+    /// Whether the session is over: what begins now ends at once.
+    is_over: bool,
     streams: HashMap<u64, Arc<EventStream>>,
     /// Those that no request opened, the newest last.
     general: Vec<Arc<EventStream>>,
@@ -71,6 +75,8 @@ impl Session {
         let capabilities = member(&opening.initialize, "capabilities").unwrap_or(b"{}");
         let state = State {
             running: HashMap::new(),
+            shadowed: Vec::new(),
+            is_over: false,
             streams: HashMap::new(),
             general: Vec::new(),
             last_stream: 0,
@@ -98,12 +104,17 @@ impl Session {
         self.level.store(Level::to_u8(Some(level)), Ordering::Relaxed);
     }
 
-    /// Takes note of a request, so that the client can cancel it by its id.
+    /// Takes note of a request, so that the client can cancel it by its id, and the session's end
+    /// does.
     pub(super) fn begin(self: &Arc<Self>, id: &Bytes) -> RunGuard {
         let running = Arc::new(Running::new(self.opening.client));
         let mut state = self.lock();
         state.last_used = Instant::now();
-        state.running.insert(id.clone(), Arc::clone(&running));
+        let shadowed = state.running.insert(id.clone(), Arc::clone(&running));
+        state.shadowed.extend(shadowed);
+        if state.is_over {
+            running.cancel();
+        }
         drop(state);
         RunGuard { session: Arc::clone(self), id: id.clone(), running }
     }
@@ -244,7 +255,8 @@ impl Session {
     pub(super) fn idle_for(&self) -> Option<Duration> {
         let state = self.lock();
         let is_heard = state.streams.values().any(|stream| stream.is_attached());
-        (state.running.is_empty() && !is_heard).then(|| state.last_used.elapsed())
+        let runs = !state.running.is_empty() || !state.shadowed.is_empty();
+        (!runs && !is_heard).then(|| state.last_used.elapsed())
     }
 
     /// Whether servers run for it alone.
@@ -284,6 +296,10 @@ impl Session {
         let inquiries = std::mem::take(&mut state.inquiries);
         let streams = std::mem::take(&mut state.streams);
         state.general.clear();
+        state.is_over = true;
+        for running in state.running.values().chain(&state.shadowed) {
+            running.cancel();
+        }
         drop(state);
         drop(inquiries);
         for stream in streams.values() {
@@ -309,6 +325,8 @@ impl Drop for RunGuard {
         state.last_used = Instant::now();
         if state.running.get(&self.id).is_some_and(|known| Arc::ptr_eq(known, &self.running)) {
             state.running.remove(&self.id);
+        } else {
+            state.shadowed.retain(|other| !Arc::ptr_eq(other, &self.running));
         }
     }
 }

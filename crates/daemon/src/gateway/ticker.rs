@@ -4,7 +4,6 @@
 //! each of them would wake the runtime's driver each time, which costs more than all else that a
 //! session does.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -39,21 +38,24 @@ impl Ticker {
     /// Ends when `time` has passed, or a little later, and not at all once the daemon closes.
     pub(super) async fn after(&self, time: Duration) {
         let due = Instant::now() + time;
-        while Instant::now() < due {
-            if self.0.closing.is_cancelled() {
-                return pending().await;
-            }
+        loop {
             // In this order: a tick that is on its way after this is heard.
             let ticked = self.0.ticked.notified();
             self.set();
             ticked.await;
+            if Instant::now() >= due {
+                return;
+            }
         }
     }
 
     fn set(&self) {
         let parts = &self.0;
         // Read first: of many requests one sets it.
-        if parts.is_set.load(Ordering::Acquire) || parts.is_set.swap(true, Ordering::AcqRel) {
+        if parts.is_set.load(Ordering::Acquire)
+            || parts.closing.is_cancelled()
+            || parts.is_set.swap(true, Ordering::AcqRel)
+        {
             return;
         }
         let ticker = Arc::clone(parts);
