@@ -196,6 +196,7 @@ mod tests {
         // covers: HST-5.3
         let report = |provider, available| ProviderReport {
             provider,
+            installed: available,
             available,
             reason: Some("not installed".to_owned()),
             runtime: None,

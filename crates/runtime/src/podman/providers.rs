@@ -52,6 +52,9 @@ const GVISOR_WAYS: [&[&str]; 5] = [
     &["platform=ptrace", "network=host"],
 ];
 
+/// gVisor's own.
+const GVISOR_RUNTIMES: [&str; 1] = ["runsc"];
+
 /// Runtimes that give a container a machine of its own.
 const MICROVM_RUNTIMES: [&str; 3] = ["krun", "kata-fc", "kata-runtime"];
 
@@ -60,6 +63,8 @@ const MICROVM_RUNTIMES: [&str; 3] = ["krun", "kata-fc", "kata-runtime"];
 pub struct ProviderReport {
     /// `gvisor`, `firecracker`, `e2b` or `podman`.
     pub provider: &'static str,
+    /// Whether its program is there, working or not.
+    pub installed: bool,
     /// Whether it runs containers here.
     pub available: bool,
     /// Why not.
@@ -110,17 +115,16 @@ impl Podman {
                 (Err(reason.clone()), Err(reason.clone()), Err(reason))
             }
         };
-        let of_choice = |provider, result: Result<RuntimeChoice, String>| {
-            report(provider, result.map(|choice| choice.in_words()))
+        let of_choice = |provider, names, result: Result<RuntimeChoice, String>| {
+            let installed = self.find_runtime(names).is_some();
+            report(provider, installed, result.map(|choice| choice.in_words()))
         };
+        let elsewhere = "it is a service elsewhere, and no access to it is set up".to_owned();
         vec![
-            of_choice("gvisor", gvisor),
-            of_choice("firecracker", microvm),
-            report(
-                "e2b",
-                Err("it is a service elsewhere, and no access to it is set up".to_owned()),
-            ),
-            report("podman", podman),
+            of_choice("gvisor", &GVISOR_RUNTIMES, gvisor),
+            of_choice("firecracker", &MICROVM_RUNTIMES, microvm),
+            report("e2b", false, Err(elsewhere)),
+            report("podman", !matches!(engine, Err(PodmanError::NotInstalled { .. })), podman),
         ]
     }
 
@@ -150,7 +154,7 @@ impl Podman {
 
     async fn gvisor(&self) -> Result<RuntimeChoice, String> {
         let mut memory = self.inner.providers.gvisor.lock().await;
-        let found = self.find_runtime(&["runsc"]);
+        let found = self.find_runtime(&GVISOR_RUNTIMES);
         let missing = "gVisor's `runsc` is not installed";
         self.remembered(&mut memory, found, "gvisor", &GVISOR_WAYS, missing).await
     }
@@ -277,12 +281,16 @@ impl RuntimeChoice {
     }
 }
 
-fn report(provider: &'static str, result: Result<String, String>) -> ProviderReport {
+fn report(
+    provider: &'static str,
+    installed: bool,
+    result: Result<String, String>,
+) -> ProviderReport {
     let (runtime, reason) = match result {
         Ok(runtime) => (Some(runtime), None),
         Err(reason) => (None, Some(reason)),
     };
-    ProviderReport { provider, available: reason.is_none(), reason, runtime }
+    ProviderReport { provider, installed, available: reason.is_none(), reason, runtime }
 }
 
 /// By name where Podman finds it by itself, so that `podman inspect` shows the name.

@@ -68,9 +68,12 @@ fn provider(report: &ProviderReport) -> Check {
         return Check::new(name, Level::Ok, runtime);
     }
     let reason = report.reason.as_deref().unwrap_or("not available");
-    let check = Check::new(name, Level::Missing, reason);
-    match name {
-        "gvisor" => check.hint("servers in containers run without it, with less isolation; `apt-get install runsc` or gvisor.dev."),
+    // Not everybody needs it; one that is there and does not work is another matter.
+    let level = if report.installed { Level::Warning } else { Level::Missing };
+    let check = Check::new(name, level, reason);
+    match (name, report.installed) {
+        ("gvisor", false) => check.hint("servers in containers run without it, with less isolation; `apt-get install runsc` or gvisor.dev."),
+        ("gvisor", true) => check.hint("servers in containers run without it, with less isolation; a newer runsc from gvisor.dev may work here."),
         _ => check,
     }
 }
@@ -87,14 +90,19 @@ mod tests {
         let broken = without(&PodmanError::NotWorking { message: "no runc".to_owned() });
         assert_eq!(broken.level, Level::Warning);
         assert!(broken.message.contains("no runc"));
-        let report = |available| ProviderReport {
+        let report = |installed, available| ProviderReport {
             provider: "gvisor",
+            installed,
             available,
-            reason: Some("not installed".to_owned()),
+            reason: Some("it says why".to_owned()),
             runtime: Some("runsc --platform=systrap".to_owned()),
         };
-        assert_eq!(provider(&report(true)).message, "runsc --platform=systrap");
-        let gone = provider(&report(false));
-        assert_eq!((gone.level, gone.message.as_str()), (Level::Missing, "not installed"));
+        assert_eq!(provider(&report(true, true)).message, "runsc --platform=systrap");
+        let gone = provider(&report(false, false));
+        assert_eq!((gone.level, gone.message.as_str()), (Level::Missing, "it says why"));
+        assert!(gone.hint.unwrap().contains("install runsc"));
+        let broken = provider(&report(true, false));
+        assert_eq!((broken.level, broken.message.as_str()), (Level::Warning, "it says why"));
+        assert!(!broken.hint.unwrap().contains("install"), "it is installed already");
     }
 }
