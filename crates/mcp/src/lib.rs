@@ -33,7 +33,7 @@ pub use handshake::{
     HandshakeError, LATEST_WITH_INITIALIZE, MODERN, Opening, handshake, handshake_as,
 };
 pub use listing::{Listing, collect_pages};
-pub use members::member;
+pub use members::{member, member_beginning};
 pub use message::{Incoming, Malformed, Message, RpcError};
 pub use object::read_object;
 pub use oversize::IdScanner;

@@ -8,6 +8,23 @@ use memchr::memchr2;
 
 /// The value of the first member `key` of the object `json`, as it stands there.
 pub fn member<'a>(json: &'a [u8], key: &str) -> Option<&'a [u8]> {
+    let start = value_start(json, key)?;
+    json.get(start..value_end(json, start)?)
+}
+
+/// The same, or the first `limit` bytes of it where it has more: then nobody looks for its end.
+pub fn member_beginning<'a>(json: &'a [u8], key: &str, limit: usize) -> Option<&'a [u8]> {
+    let rest = json.get(value_start(json, key)?..)?;
+    let head = &rest[..rest.len().min(limit)];
+    match value_end(head, 0) {
+        Some(end) => head.get(..end),
+        None if head.len() < rest.len() => Some(head),
+        None => None,
+    }
+}
+
+/// Where the value of the first member `key` begins.
+fn value_start(json: &[u8], key: &str) -> Option<usize> {
     let mut at = skip_space(json, 0);
     if json.get(at) != Some(&b'{') {
         return None;
@@ -22,11 +39,10 @@ pub fn member<'a>(json: &'a [u8], key: &str) -> Option<&'a [u8]> {
             return None;
         }
         let start = skip_space(json, at + 1);
-        let end = value_end(json, start)?;
         if found {
-            return json.get(start..end);
+            return Some(start);
         }
-        at = skip_space(json, end);
+        at = skip_space(json, value_end(json, start)?);
         if json.get(at) != Some(&b',') {
             return None;
         }
@@ -118,6 +134,18 @@ mod tests {
             let found = member(text.as_bytes(), "k");
             assert!(found.is_none_or(|value| value.is_empty()), "{text}: {found:?}");
         }
+    }
+
+    #[test]
+    fn of_a_large_member_the_beginning_is_given() {
+        let text = br#"{"name":"x","arguments":{"a":"0123456789"},"_meta":{}}"#;
+        let beginning = |limit| member_beginning(text, "arguments", limit).unwrap();
+        assert_eq!(beginning(8), br#"{"a":"01"#);
+        for limit in [18, 19, 1000] {
+            assert_eq!(beginning(limit), br#"{"a":"0123456789"}"#, "{limit}");
+        }
+        assert_eq!(member_beginning(text, "other", 8), None);
+        assert_eq!(member_beginning(br#"{"a":"open"#, "a", 1000), None);
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_mcp::{CallError, Called, Timing, member};
+use cofer_mcp::{CallError, Called, Timing, member, member_beginning};
 use cofer_model::{
     ActivityEntry, CallSource, EventKind, Outcome, ServerId, Stages, ToolCallFinished,
     ToolCallStarted,
@@ -306,7 +306,8 @@ impl Drop for CallRecord<'_> {
     }
 }
 
-/// What a `tools/call` asks for; the arguments as they stand in the params.
+/// What a `tools/call` asks for; the arguments as they stand in the params, as far as they are
+/// logged.
 struct ToolCall<'a> {
     name: Arc<str>,
     arguments: &'a [u8],
@@ -319,7 +320,8 @@ impl<'a> ToolCall<'a> {
         }
         let params = params?;
         let name = text(member(params, "name")?)?;
-        Some(Self { name, arguments: member(params, "arguments").unwrap_or(b"{}") })
+        let arguments = member_beginning(params, "arguments", looked_at(LOGGED_ARGUMENTS));
+        Some(Self { name, arguments: arguments.unwrap_or(b"{}") })
     }
 }
 
@@ -352,14 +354,9 @@ fn millis(duration: Duration) -> f64 {
     (duration.as_nanos() / 1000) as f64 / 1000.0
 }
 
-/// The first `limit` characters of a text, without secrets. More than that is looked at, so
-/// that a secret which the limit cuts in two is known for one; but no more than needed of a
-/// text that may have many megabytes.
+/// The first `limit` characters of a text, without secrets.
 fn excerpt<'a>(log: &ServerLog, text: &'a [u8], limit: usize) -> Cow<'a, str> {
-    /// Longer than any secret that is worth the name.
-    const MARGIN: usize = 16 * 1024;
-    // A character has at most four bytes.
-    let head = String::from_utf8_lossy(&text[..text.len().min(limit * 4 + MARGIN)]);
+    let head = String::from_utf8_lossy(&text[..text.len().min(looked_at(limit))]);
     let head = log.redact(head);
     // No more characters than bytes.
     if head.len() <= limit {
@@ -370,6 +367,16 @@ fn excerpt<'a>(log: &ServerLog, text: &'a [u8], limit: usize) -> Cow<'a, str> {
         (Some((end, _)), Cow::Owned(head)) => Cow::Owned(head[..end].to_owned()),
         (None, head) => head,
     }
+}
+
+/// How many bytes are looked at for the first `limit` characters: more, so that a secret which
+/// the limit cuts in two is known for one; but no more than needed of a text that may have many
+/// megabytes.
+fn looked_at(limit: usize) -> usize {
+    /// Longer than any secret that is worth the name.
+    const MARGIN: usize = 16 * 1024;
+    // A character has at most four bytes.
+    limit * 4 + MARGIN
 }
 
 #[cfg(test)]
