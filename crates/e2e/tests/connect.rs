@@ -20,9 +20,13 @@ fn data_dir(address: &str, token: &str) -> TempDir {
     dir
 }
 
+/// As a daemon does: each file at once, and the address last.
 fn point_to(dir: &Path, address: &str, token: &str) {
-    std::fs::write(dir.join("address"), address).expect("it can be written");
-    std::fs::write(dir.join("token"), token).expect("it can be written");
+    for (name, text) in [("token", token), ("address", address)] {
+        let new = dir.join("new");
+        std::fs::write(&new, text).expect("it can be written");
+        std::fs::rename(new, dir.join(name)).expect("it can be named");
+    }
 }
 
 fn connect(dir: &Path, args: &[&str]) -> McpClient {
@@ -65,7 +69,8 @@ async fn a_daemon_that_was_restarted_elsewhere_is_found_again() {
     // Asked while there is none: the answer comes when there is one again.
     let id = client.ask("tools/list", json!({})).await;
     point_to(dir.path(), &after.base(), "another-token");
-    assert_eq!(client.answer(id).await["result"]["tools"][0]["name"], "echo");
+    let listed = client.answer(id).await;
+    assert_eq!(listed["result"]["tools"][0]["name"], "echo", "{listed}");
     says(&mut client, "two").await;
     assert_eq!(after.count("initialize"), 1);
     let (code, _, stderr) = client.close().await;
