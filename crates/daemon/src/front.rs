@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use tower::Service as _;
 
 use crate::app::App;
+use crate::connections::Connection;
 use crate::guard::{Guard, guarded};
 use crate::{api, gateway};
 
@@ -29,9 +30,9 @@ impl Front {
         Self(Arc::new(Parts { guard, app, routes }))
     }
 
-    pub(crate) async fn answer(self, request: Request) -> Response {
+    pub(crate) async fn answer(self, request: Request, connection: &Connection) -> Response {
         let Parts { guard, app, routes } = &*self.0;
-        guarded(guard, request, |request| async move {
+        guarded(guard, request, connection, |request| async move {
             // Calls go past the router, which would cost them more than all else that is done here.
             if gateway::owns(request.uri().path()) {
                 return gateway::answer(app, request).await;

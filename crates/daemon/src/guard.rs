@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -17,6 +18,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 
 use crate::api::error::{ApiError, answer_panic};
+use crate::connections::Connection;
 use crate::console;
 use crate::gateway;
 use crate::token::Token;
@@ -30,6 +32,9 @@ static HEADERS: [(HeaderName, HeaderValue); 3] = [
     ),
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
+
+/// When a client may try again that found too many connections.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Knows the names under which the daemon is reached, and the token.
 #[derive(Debug)]
@@ -62,10 +67,14 @@ impl Guard {
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-    ) -> Result<(), ApiError> {
+    ) -> Result<Access, ApiError> {
         self.check_host(uri, headers)?;
         self.check_origin(headers)?;
-        if is_open(method, uri.path()) { Ok(()) } else { self.check_token(headers) }
+        if is_open(method, uri.path()) {
+            return Ok(Access::Open);
+        }
+        self.check_token(headers)?;
+        Ok(Access::Token)
     }
 
     fn check_host(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -111,6 +120,15 @@ impl Guard {
     }
 }
 
+/// Why a request is let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Its path needs no token.
+    Open,
+    /// It has the token.
+    Token,
+}
+
 /// Where anyone may look: the sign of life, and the console's files, which hold no data.
 fn is_open(method: &Method, path: &str) -> bool {
     matches!(*method, Method::GET | Method::HEAD) && (path == "/healthz" || console::owns(path))
@@ -134,9 +152,15 @@ fn bearer(authorization: &[u8]) -> Option<&[u8]> {
 pub(crate) async fn guarded<F: Future<Output = Response>>(
     guard: &Guard,
     request: Request,
+    connection: &Connection,
     inner: impl FnOnce(Request) -> F,
 ) -> Response {
-    let response = match guard.check(request.method(), request.uri(), request.headers()) {
+    let checked = guard.check(request.method(), request.uri(), request.headers());
+    let admitted = checked.and_then(|access| match access {
+        Access::Token if !connection.authenticate() => Err(too_many_connections()),
+        Access::Token | Access::Open => Ok(()),
+    });
+    let response = match admitted {
         Ok(()) => {
             let answered = AssertUnwindSafe(async { inner(request).await }).catch_unwind().await;
             answered.unwrap_or_else(answer_panic)
@@ -144,6 +168,14 @@ pub(crate) async fn guarded<F: Future<Output = Response>>(
         Err(refusal) => refuse(request.uri().path(), refusal),
     };
     with_headers(response)
+}
+
+fn too_many_connections() -> ApiError {
+    ApiError::busy(
+        "the daemon has too many open connections, and none of them is idle",
+        "close connections that are not used, or raise the daemon's limit of open files",
+        RETRY_AFTER,
+    )
 }
 
 fn refuse(path: &str, refusal: ApiError) -> Response {
@@ -185,7 +217,7 @@ mod tests {
             headers.append(name, HeaderValue::from_str(value).unwrap());
         }
         match g.check(method, &path.parse().unwrap(), &headers) {
-            Ok(()) => StatusCode::OK,
+            Ok(_) => StatusCode::OK,
             Err(refusal) => refusal.into_response().status(),
         }
     }

@@ -7,6 +7,8 @@
 mod api;
 mod app;
 mod chat;
+mod connection_io;
+mod connections;
 mod console;
 mod data_dir;
 mod failure;
@@ -24,6 +26,7 @@ mod machine;
 mod metrics;
 mod recorder;
 mod registry;
+mod reserve;
 mod run;
 mod telemetry;
 mod token;

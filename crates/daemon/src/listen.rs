@@ -1,4 +1,4 @@
-//! Answers HTTP on a listener, a task for each connection, until it is told to close.
+//! Serves HTTP on a listener, a task for each connection, until the daemon closes.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -8,64 +8,103 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use futures_util::FutureExt as _;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connection_io::{WatchedRequest, WatchedStream, watch_response};
+use crate::connections::{Connection, Connections};
 use crate::front::Front;
 use crate::inline::Inline;
+use crate::reserve::Reserve;
 
-/// The pause after a connection could not be taken for a reason that is not its own: too many
-/// files are open, as a rule.
-const BREATHER: Duration = Duration::from_millis(100);
+/// The pause after `accept` failed for a reason of the daemon or the machine.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// Ends some time after `closing`: requests that are under way are answered first.
-pub(crate) async fn serve(listener: TcpListener, front: Front, closing: CancellationToken) {
-    let connections = TaskTracker::new();
+/// Ends some time after `closing`: requests in flight are answered first.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    front: Front,
+    connections: Connections,
+    closing: CancellationToken,
+) {
+    let tasks = TaskTracker::new();
+    let mut reserve = Reserve::new();
     while let Some(accepted) = closing.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, _)) => {
-                connections.spawn(attend(stream, front.clone(), closing.clone()));
+                reserve.refill();
+                // Small responses are sent at once; a socket that refuses the option still works.
+                stream.set_nodelay(true).ok();
+                if let Some(connection) = connections.admit() {
+                    tasks.spawn(serve_connection(stream, connection, front.clone()));
+                }
             }
-            Err(error) if is_its_own(&error) => {}
-            Err(error) => {
-                tracing::error!(%error, "a connection could not be accepted");
-                tokio::time::sleep(BREATHER).await;
-            }
+            Err(error) if is_of_the_connection(&error) => {}
+            Err(error) => recover(&error, &mut reserve, &connections).await,
         }
     }
     drop(listener);
-    connections.close();
-    connections.wait().await;
+    tasks.close();
+    tasks.wait().await;
 }
 
-fn is_its_own(error: &io::Error) -> bool {
+fn is_of_the_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn attend(stream: TcpStream, front: Front, closing: CancellationToken) {
-    // Small answers go out at once; a connection that cannot be told so still works.
-    stream.set_nodelay(true).ok();
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let answered = front.clone().answer(request.map(Body::new));
-        answered.map(Ok::<_, Infallible>)
-    });
-    let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+/// Makes the next `accept` possible, or waits until it may be.
+async fn recover(error: &io::Error, reserve: &mut Reserve, connections: &Connections) {
+    match cofer_runtime::out_of_files(error) {
+        Some(limit) if reserve.release(error, &limit) => return,
+        Some(_) => drop(connections.close_one()),
+        None => tracing::error!(%error, "a connection could not be accepted"),
+    }
+    tokio::time::sleep(PAUSE).await;
+}
+
+async fn serve_connection<S>(stream: S, connection: Connection, front: Front)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = TokioIo::new(WatchedStream::new(stream, connection.state().clone()));
+    let answer = service_fn(|request| answer(request, &connection, front.clone()));
+    let mut served = pin!(http1::Builder::new().serve_connection(stream, answer));
     let inline = Inline::new();
-    let served = tokio::select! {
-        served = poll_fn(|context| inline.poll(context, connection.as_mut())) => served,
-        () = closing.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let result = tokio::select! {
+        result = poll_fn(|context| inline.poll(context, served.as_mut())) => result,
+        () = connection.closing() => {
+            if connection.is_closed() {
+                return;
+            }
+            served.as_mut().graceful_shutdown();
+            served.await
         }
     };
-    if let Err(error) = served {
+    if let Err(error) = result {
         tracing::trace!(%error, "a connection ended");
     }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    connection: &Connection,
+    front: Front,
+) -> Result<Response, Infallible> {
+    let state = connection.state();
+    if !state.begin_request() {
+        // The connection was closed for being idle while this request arrived; its task is about
+        // to end, and the client sees the close as it would have without the request.
+        std::future::pending::<()>().await;
+    }
+    let request = request.map(|body| Body::new(WatchedRequest::new(body, state.clone())));
+    let response = front.answer(request, connection).await;
+    Ok(watch_response(response, state))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cofer_chat::Environment;
 use cofer_mcp::http::Identity;
 use cofer_runtime::podman::Podman;
-use cofer_runtime::{become_subreaper, sweep};
+use cofer_runtime::{become_subreaper, raise_open_files, sweep};
 use cofer_store::Store;
 use cofer_supervisor::{
     ContainerLauncher, EventBus, LauncherByKind, ProcessLauncher, RemoteLauncher, Supervisor,
@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::{App, Parts};
 use crate::chat::Chat;
+use crate::connections::{ConnectionLimits, Connections};
 use crate::data_dir::DataDir;
 use crate::failure::DaemonError;
 use crate::front::Front;
@@ -85,6 +86,7 @@ pub async fn run(
     let store = cofer_store::open(config.database_url.as_deref(), data_dir.path()).await?;
 
     let closing = CancellationToken::new();
+    let connections = Connections::new(connection_limits()?, closing.clone());
     let containers = Arc::new(containers(&config, &data_dir, &*store).await?);
     let parts = (Arc::clone(&store), Arc::clone(&containers));
     let app = assemble(&config, &data_dir, parts, closing.clone())?;
@@ -92,6 +94,7 @@ pub async fn run(
     background.spawn(
         closing.clone().run_until_cancelled_owned(clear_containers(Arc::clone(&containers))),
     );
+    background.spawn(connections.clone().sweep_until_closing());
     let count = app.registry.boot().await?;
     background.spawn(app.gateway.clone().run(app.registry.changes()));
     let url = format!("http://{}", reachable(address));
@@ -100,7 +103,8 @@ pub async fn run(
     on_ready(Ready { address, console_url: format!("{url}/#token={}", data_dir.token().reveal()) });
 
     let guard = Guard::new(address, data_dir.token().clone());
-    let serving = listen::serve(listener, Front::new(guard, app.clone()), closing.clone());
+    let front = Front::new(guard, app.clone());
+    let serving = listen::serve(listener, front, connections, closing.clone());
     tokio::pin!(serving, shutdown);
     tokio::select! {
         () = &mut serving => {}
@@ -140,6 +144,16 @@ fn clear_leftovers(data_dir: &DataDir) -> Result<(), DaemonError> {
         tracing::warn!(target: "START", pids = ?leftovers, "processes of an earlier daemon were ended");
     }
     Ok(())
+}
+
+/// Takes all open files that the system allows, a share of them for connections.
+fn connection_limits() -> Result<ConnectionLimits, DaemonError> {
+    let files = raise_open_files().map_err(|source| DaemonError::System {
+        attempt: "raise the limit of open files",
+        source,
+    })?;
+    tracing::debug!(target: "START", limit = files.soft, "limit of open files");
+    Ok(ConnectionLimits::for_open_files(files.soft))
 }
 
 /// The way to containers. Podman is not asked anything yet: a machine without it, or without

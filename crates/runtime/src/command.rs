@@ -1,5 +1,5 @@
-//! The only place that makes a `Command`: environment, directory, descriptors and what
-//! happens at the parent's death are chosen here.
+//! The only place that makes a `Command`: environment, directory, descriptors, the limit of open
+//! files and the end at the parent's death are chosen here.
 #![expect(clippy::disallowed_methods, reason = "this is the one place")]
 
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ use rustix::process::{
     Signal, getpid, getppid, ioctl_tiocsctty, set_parent_process_death_signal, setsid,
 };
 
+use crate::open_files::restore_in;
 use crate::pipes::ServerEnds;
 use crate::report::CONTROL_FD;
 
@@ -79,6 +80,7 @@ pub(crate) fn shim(plan: ShimPlan<'_>) -> io::Result<tokio::process::Command> {
         .stdin(Stdio::from(plan.ends.stdin))
         .stdout(Stdio::from(plan.ends.stdout))
         .stderr(Stdio::from(plan.ends.stderr));
+    restore_in(command.as_std_mut());
     command
         .fd_mappings(vec![FdMapping { parent_fd: plan.control, child_fd: CONTROL_FD }])
         .map_err(io::Error::other)?;
@@ -142,6 +144,7 @@ pub(crate) fn engine(plan: EnginePlan<'_>) -> tokio::process::Command {
         .stdin(plan.stdin)
         .stdout(plan.stdout)
         .stderr(plan.stderr);
+    restore_in(command.as_std_mut());
     command
 }
 
@@ -166,6 +169,7 @@ pub(crate) fn guard(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
+    restore_in(command.as_std_mut());
     command
         .fd_mappings(vec![FdMapping { parent_fd: control, child_fd: CONTROL_FD }])
         .map_err(io::Error::other)?;
@@ -184,6 +188,7 @@ pub(crate) fn guards_engine(engine: &OsStr, args: &[&OsStr]) -> std::process::Co
 pub fn tool(program: impl AsRef<OsStr>) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(program);
     command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+    restore_in(command.as_std_mut());
     command
 }
 
@@ -191,12 +196,15 @@ pub fn tool(program: impl AsRef<OsStr>) -> tokio::process::Command {
 pub fn coprocess(program: impl AsRef<OsStr>) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    restore_in(&mut command);
     command
 }
 
 /// A program at the terminal of the person who asked for it: with our stdio and environment.
 pub fn interactive(program: impl AsRef<OsStr>) -> std::process::Command {
-    std::process::Command::new(program)
+    let mut command = std::process::Command::new(program);
+    restore_in(&mut command);
+    command
 }
 
 /// A program that outlives us, in a session of its own, with `keep` as its stdin and nothing
@@ -204,6 +212,7 @@ pub fn interactive(program: impl AsRef<OsStr>) -> std::process::Command {
 pub fn detached(program: impl AsRef<OsStr>, keep: OwnedFd) -> std::process::Command {
     let mut command = std::process::Command::new(program);
     command.stdin(Stdio::from(keep)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    restore_in(&mut command);
     #[expect(unsafe_code, reason = "the session is made between fork and exec")]
     // SAFETY: the hook makes one system call and allocates nothing.
     unsafe {

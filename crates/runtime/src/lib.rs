@@ -23,6 +23,7 @@ mod environment;
 mod inherit;
 mod isolation;
 mod keeper;
+mod open_files;
 mod orphans;
 mod pipes;
 pub mod podman;
@@ -37,6 +38,9 @@ mod workload;
 
 pub use command::{coprocess, detached, interactive, tool};
 pub use environment::{MARKER, server_environment};
+pub use open_files::{
+    OpenFiles, OutOfFiles, RAISE_HINT, open_files, out_of_files, out_of_files_in, raise_open_files,
+};
 pub use orphans::{become_subreaper, sweep};
 pub use resolve::{ResolveError, resolve};
 pub use runner::{Runner, StartError};

@@ -3,6 +3,7 @@
 use cofer_mcp::HandshakeError;
 use cofer_mcp::http::{FailureKind as Sort, Trouble};
 use cofer_model::FailureKind;
+use cofer_runtime::out_of_files_in;
 
 use crate::launch::Explanation;
 use crate::server::SOURCE;
@@ -10,6 +11,10 @@ use crate::server::SOURCE;
 /// Why a request failed; `signed` is whether it carried a token of our own.
 pub(crate) fn explain(trouble: &Trouble, signed: bool) -> Explanation {
     let Trouble { message, body, .. } = trouble;
+    if let Some(limit) = out_of_files_in(message) {
+        let message = format!("{message}: {}", limit.message);
+        return Explanation { kind: kind(trouble), message, hint: limit.hint.to_owned() };
+    }
     let message = match body {
         Some(body) => format!("{message}; it says: {body}"),
         None => message.clone(),

@@ -14,6 +14,7 @@ use tower::ServiceExt as _;
 
 use super::extract::{BodyLimit, JsonBody, Params, RawBody};
 use super::*;
+use crate::connections::Connections;
 use crate::guard::{Guard, guarded};
 use crate::token::Token;
 
@@ -53,8 +54,9 @@ async fn send(method: &str, path: &str, body: impl Into<Body>) -> (StatusCode, H
 
 async fn answer(request: Request) -> (StatusCode, HeaderMap, Value) {
     let guard = Guard::new("127.0.0.1:8787".parse().unwrap(), Token::new(TOKEN).unwrap());
+    let connection = Connections::for_tests().admit().unwrap();
     let inner = async |request| routes().oneshot(request).await.unwrap();
-    let (parts, body) = guarded(&guard, request, inner).await.into_parts();
+    let (parts, body) = guarded(&guard, request, &connection, inner).await.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
     let body = serde_json::from_slice(&bytes)
         .unwrap_or_else(|_| Value::String(String::from_utf8(bytes.to_vec()).unwrap()));

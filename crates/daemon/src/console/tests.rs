@@ -24,8 +24,9 @@ async fn send(method: &str, path: &str, more: &[(HeaderName, &str)]) -> Answer {
         request = request.header(name, *value);
     }
     let request = request.body(Body::empty()).unwrap();
+    let connection = crate::connections::Connections::for_tests().admit().unwrap();
     let inner = async |request| routes.oneshot(request).await.unwrap();
-    let answer = crate::guard::guarded(&guard, request, inner).await;
+    let answer = crate::guard::guarded(&guard, request, &connection, inner).await;
     let (parts, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     Answer { status: parts.status.as_u16(), headers: parts.headers, body }

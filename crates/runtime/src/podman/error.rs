@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use crate::open_files::out_of_files;
+
 /// Why something that was asked of Podman did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum PodmanError {
@@ -198,6 +200,9 @@ impl PodmanError {
 
     /// What a person does next.
     pub fn hint(&self) -> String {
+        if let Some(limit) = out_of_files(self) {
+            return limit.hint.to_owned();
+        }
         let hint = match self {
             Self::NotInstalled { .. } => {
                 "install Podman (`apt-get install podman`, `dnf install podman`), or name its \

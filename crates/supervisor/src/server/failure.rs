@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cofer_mcp::HandshakeError;
 use cofer_model::{Exit, Failure, FailureKind};
-use cofer_runtime::StartError;
+use cofer_runtime::{StartError, out_of_files};
 
 use super::run::Run;
 use crate::launch::Explanation;
@@ -25,6 +25,10 @@ pub(super) enum NotReady {
 
 /// The failure of a server whose process could not be started.
 pub(crate) fn not_launched(error: &StartError) -> Failure {
+    if let Some(limit) = out_of_files(error) {
+        let message = format!("{error}: {}", limit.message);
+        return failure(FailureKind::SpawnFailed, message, limit.hint, None);
+    }
     let (kind, hint) = match error {
         StartError::CommandNotFound(_) => (
             FailureKind::CommandNotFound,
@@ -141,4 +145,21 @@ fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_finds_no_free_descriptor_names_the_limit_and_how_to_raise_it() {
+        let source = std::io::Error::from_raw_os_error(24);
+        let error = StartError::Shim { shim: "/proc/self/exe".into(), source };
+        let told = not_launched(&error);
+        assert_eq!(told.kind, FailureKind::SpawnFailed);
+        let limit = cofer_runtime::open_files().soft;
+        let expected = format!(": too many open files (limit {limit})");
+        assert!(told.message.ends_with(&expected), "{}", told.message);
+        assert!(told.hint.contains("ulimit -n"), "{}", told.hint);
+    }
 }

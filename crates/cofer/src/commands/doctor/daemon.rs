@@ -7,18 +7,20 @@ use super::{Check, Level};
 use crate::client::{Client, ClientError};
 use crate::output::text;
 
-pub(super) async fn check(client: &Client) -> Vec<Check> {
+/// The findings, and how many servers are registered.
+pub(super) async fn check(client: &Client) -> (Vec<Check>, Option<usize>) {
     let url = client.target().url.clone();
     let health = match client.health().await {
         Ok(answer) => answer.read::<Value>().unwrap_or_default(),
-        Err(error) => return vec![unwell("daemon", &error)],
+        Err(error) => return (vec![unwell("daemon", &error)], None),
     };
     let mut checks = vec![check_version(&url, health.get("version").and_then(Value::as_str))];
-    checks.push(match client.servers().await.and_then(|answer| answer.read::<ServerList>()) {
-        Ok(list) => check_servers(&list),
-        Err(error) => unwell("servers", &error),
+    let listed = client.servers().await.and_then(|answer| answer.read::<ServerList>());
+    checks.push(match &listed {
+        Ok(list) => check_servers(list),
+        Err(error) => unwell("servers", error),
     });
-    checks
+    (checks, listed.ok().map(|list| list.servers.len()))
 }
 
 /// No daemon is a state like another; one that answers wrongly is not.

@@ -5,6 +5,7 @@ mod containers;
 mod copilot;
 mod daemon;
 mod directory;
+mod open_files;
 mod programs;
 
 use serde::Serialize;
@@ -58,8 +59,10 @@ struct Report<'a> {
 pub(super) async fn run(context: &mut Context) -> Result<(), Failure> {
     let mut checks = vec![Check::new("cofer", Level::Ok, env!("CARGO_PKG_VERSION"))];
     checks.extend(directory::check(&context.data_dir));
-    checks.extend(daemon::check(&context.client).await);
+    let (daemon, servers) = daemon::check(&context.client).await;
+    checks.extend(daemon);
     checks.push(check_proc());
+    checks.push(open_files::check(servers));
     let (programs, containers, copilot) =
         tokio::join!(programs::check(), containers::check(), copilot::check());
     checks.extend(programs);

@@ -1,0 +1,122 @@
+//! Tests of the pools and timeouts, without sockets.
+
+use super::*;
+
+impl Connections {
+    /// With room for a few.
+    pub(crate) fn for_tests() -> Self {
+        let limits = ConnectionLimits { unauthenticated: 3, authenticated: 2 };
+        Self::new(limits, CancellationToken::new())
+    }
+
+    fn sweep(&self, times: u32) {
+        for _ in 0..times {
+            self.table().sweep();
+        }
+    }
+}
+
+fn authenticated(connections: &Connections) -> Connection {
+    let connection = connections.admit().unwrap();
+    assert!(connection.state.begin_request());
+    assert!(connection.authenticate());
+    connection
+}
+
+#[test]
+fn connections_take_a_quarter_of_the_open_files_within_bounds() {
+    for (files, unauthenticated, authenticated) in
+        [(0, 8, 24), (1024, 64, 192), (20_000, 256, 4744), (u64::MAX, 256, 7936)]
+    {
+        let limits = ConnectionLimits::for_open_files(files);
+        assert_eq!(limits, ConnectionLimits { unauthenticated, authenticated }, "{files}");
+    }
+}
+
+#[test]
+fn a_full_pool_closes_its_oldest_idle_connection_and_never_a_busy_one() {
+    let connections = Connections::for_tests();
+    let busy = connections.admit().unwrap();
+    assert!(busy.state.begin_request());
+    let [oldest, newer] = [connections.admit().unwrap(), connections.admit().unwrap()];
+    let newest = connections.admit().unwrap();
+    let closed = [&busy, &oldest, &newer, &newest].map(Connection::is_closed);
+    assert_eq!(closed, [false, true, false, false]);
+    assert!(!oldest.state.begin_request(), "a request on it arrives too late");
+    assert!(newer.state.begin_request() && newest.state.begin_request());
+    assert!(connections.admit().is_none(), "all three are busy");
+    newer.state.end_request();
+    assert!(connections.admit().is_some());
+    assert!(newer.is_closed());
+}
+
+#[test]
+fn authenticated_connections_do_not_count_against_the_pool() {
+    let connections = Connections::for_tests();
+    let clients = [authenticated(&connections), authenticated(&connections)];
+    clients.iter().for_each(|client| client.state.end_request());
+    let strangers: Vec<_> = (0..100).map(|_| connections.admit().unwrap()).collect();
+    assert_eq!(strangers.iter().filter(|stranger| !stranger.is_closed()).count(), 3);
+    assert!(!clients.iter().any(Connection::is_closed));
+    let last = connections.admit().unwrap();
+    assert!(last.state.begin_request() && last.authenticate(), "an idle client makes room");
+    assert_eq!(clients.each_ref().map(Connection::is_closed), [true, false]);
+    assert!(clients[1].state.begin_request());
+    let refused = connections.admit().unwrap();
+    assert!(refused.state.begin_request() && !refused.authenticate(), "both places are busy");
+    drop(last);
+    assert!(refused.authenticate(), "an ended connection gives its place back");
+}
+
+#[test]
+fn idle_connections_are_closed_after_their_timeout() {
+    let connections = Connections::for_tests();
+    let stranger = connections.admit().unwrap();
+    let idle = authenticated(&connections);
+    idle.state.end_request();
+    let busy = authenticated(&connections);
+    connections.sweep(HEADER_TIMEOUT - 1);
+    assert!(!stranger.is_closed());
+    connections.sweep(1);
+    assert!(stranger.is_closed() && !idle.is_closed());
+    connections.sweep(IDLE_TIMEOUT + 1);
+    assert!(idle.is_closed() && !busy.is_closed(), "a stream or a long call stays open");
+    assert_eq!(connections.table().unauthenticated.len(), 0);
+}
+
+#[test]
+fn sending_counts_as_activity_and_a_stalled_body_does_not() {
+    let connections = Connections::for_tests();
+    let slow_reader = connections.admit().unwrap();
+    for _ in 0..5 {
+        connections.sweep(HEADER_TIMEOUT - 1);
+        slow_reader.state.progress();
+    }
+    assert!(!slow_reader.is_closed());
+    let stalled = authenticated(&connections);
+    stalled.state.set_reading_body(true);
+    connections.sweep(1);
+    connections.sweep(BODY_TIMEOUT - 1);
+    stalled.state.progress();
+    connections.sweep(1);
+    connections.sweep(BODY_TIMEOUT - 1);
+    assert!(!stalled.is_closed(), "bytes arrived in time");
+    connections.sweep(1);
+    assert!(stalled.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_sweep_runs_while_there_are_connections_and_ends_with_the_daemon() {
+    let connections = Connections::for_tests();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(connections.clone().sweep_until_closing());
+    tokio::time::sleep(SWEEP * 1000).await;
+    assert_eq!(connections.table().sweeps, 0, "nothing to close, nothing to do");
+    let stranger = connections.admit().unwrap();
+    let began = tokio::time::Instant::now();
+    stranger.closing().await;
+    assert!(stranger.is_closed());
+    assert_eq!(began.elapsed(), SWEEP * HEADER_TIMEOUT);
+    connections.0.closing.cancel();
+    tasks.join_all().await;
+}
