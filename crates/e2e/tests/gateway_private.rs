@@ -185,3 +185,49 @@ async fn a_client_without_sessions_is_told_that_this_server_wants_one() {
     let calls = activity["calls"].as_array().unwrap();
     assert!(calls.iter().all(|call| call["server"] != "w"), "the shared process saw nothing");
 }
+
+/// Sends `initialize` and returns the answer with the session's id, if one was opened.
+async fn initialize(daemon: &Daemon) -> (serde_json::Value, Option<String>) {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+        {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
+    let request =
+        daemon.raw(reqwest::Method::POST, "/mcp/w").bearer_auth(daemon.token()).json(&message);
+    let answer = daemon.send(request).await;
+    let session = answer.headers.get("mcp-session-id");
+    let session = session.map(|id| id.to_str().expect("an id is text").to_owned());
+    (answer.json(), session)
+}
+
+#[tokio::test]
+async fn concurrent_sessions_do_not_exceed_the_cap_of_private_processes() {
+    // The private processes start only once all requests are in, as none passes before the file
+    // exists: a check that is not also a reservation lets every one of them through.
+    let daemon = Daemon::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (gate, pids) = (folder.path().join("gate"), folder.path().join("pids"));
+    std::fs::write(&gate, "").unwrap();
+    let paths = [&gate, &pids].map(|path| path.to_str().unwrap());
+    let mut body = wayward("w", &["--wait-for-file", paths[0], "--pid-file", paths[1]]);
+    body["sharing"] = "per_session".into();
+    body["start_timeout_ms"] = 300_000.into();
+    daemon.register(&body).await;
+    std::fs::remove_file(&gate).unwrap();
+    let started = || std::fs::read_to_string(&pids).unwrap().lines().count() - 1;
+    let opening = futures_util::future::join_all((0..80).map(|_| initialize(&daemon)));
+    let (opened, ()) = tokio::join!(opening, async {
+        eventually("64 private processes have started", async || (started() >= 64).then_some(()))
+            .await;
+        std::fs::write(&gate, "").unwrap();
+    });
+    assert_eq!(started(), 64);
+    let sessions: Vec<&String> = opened.iter().filter_map(|(_, id)| id.as_ref()).collect();
+    assert_eq!(sessions.len(), 64);
+    let refused = opened.iter().filter(|(_, id)| id.is_none());
+    for (answer, _) in refused {
+        assert_eq!(answer["error"]["data"]["kind"], "overloaded", "{answer}");
+    }
+    // The end of a session frees its place.
+    let end = daemon.raw(reqwest::Method::DELETE, "/mcp/w").bearer_auth(daemon.token());
+    assert!(daemon.send(end.header("mcp-session-id", sessions[0])).await.status < 300);
+    eventually("a session ends and another opens", async || initialize(&daemon).await.1).await;
+}

@@ -19,7 +19,7 @@ use super::requests::message;
 use super::rpc::{self, Answer, Fault};
 use super::running::Running;
 use super::session::Session;
-use super::sessions::MAX_WITH_OWN;
+use super::sessions::MAX_PRIVATE;
 use super::upstream::Upstream;
 use super::{Gateway, serve_all, serve_one};
 
@@ -104,6 +104,8 @@ async fn own_upstream(
     if let Some(upstream) = own.get(&handle.id()).filter(|upstream| upstream.is_alive()) {
         return Ok(upstream.clone());
     }
+    // Releases the slot of a process that has exited, before one for its successor is reserved.
+    own.remove(&handle.id());
     let standing = Arc::new(Running::new(session.opening.client));
     let initialize = session.opening.initialize.clone();
     let upstream = open_own(gateway, handle, initialize, &standing).await?;
@@ -128,14 +130,14 @@ pub(super) async fn open_own(
     if !handle.spec().enabled {
         return Err(Fault::not_connected(&name, handle.snapshot().status));
     }
-    if !gateway.0.sessions.has_room_for_own() {
-        let message = format!("{MAX_WITH_OWN} sessions have a server process of their own already");
-        let hint = "end one of them, or register the server with `sharing: shared`";
+    let Some(slot) = gateway.0.sessions.reserve_private() else {
+        let message = format!("{MAX_PRIVATE} per-session server processes are running, the limit");
+        let hint = "end a session, or register the server with `sharing: shared`";
         return Err(Fault::ours(ErrorKind::Overloaded, message, Some(hint)));
-    }
+    };
     let caller = Arc::clone(standing) as Arc<dyn Caller>;
     match handle.open_private(initialize, Some(caller)).await {
-        Ok(server) => Ok(Upstream::own(handle.clone(), server)),
+        Ok(server) => Ok(Upstream::own(handle.clone(), server, slot)),
         Err(failure) => {
             let message =
                 format!("server “{name}” did not start for this session: {}", failure.message);

@@ -4,21 +4,32 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
 use super::session::Session;
 
 /// How many there may be. At the bound the one that was idle for longest makes room.
 const MAX_SESSIONS: usize = 10_000;
-/// How many may have servers of their own, each of which is a process or more.
-pub(super) const MAX_WITH_OWN: usize = 64;
+/// Server processes that run for one session alone, over all sessions.
+pub(super) const MAX_PRIVATE: usize = 64;
 /// How long one is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The same for one that has servers of its own.
 const IDLE_WITH_OWN: Duration = Duration::from_secs(30 * 60);
 
 /// See the module.
-#[derive(Default)]
 pub(super) struct Sessions {
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
+    /// One permit per private process, acquired before the process is spawned and held until it
+    /// is dropped. A count of the registered sessions would miss those that are still opening:
+    /// concurrent `initialize` requests would all pass the check.
+    private: Arc<Semaphore>,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self { by_id: RwLock::default(), private: Arc::new(Semaphore::new(MAX_PRIVATE)) }
+    }
 }
 
 impl Sessions {
@@ -48,9 +59,9 @@ impl Sessions {
         self.read().values().for_each(act);
     }
 
-    /// Whether another one may have servers of its own.
-    pub(super) fn has_room_for_own(&self) -> bool {
-        self.read().values().filter(|session| session.has_own()).count() < MAX_WITH_OWN
+    /// Reserves one of the private processes; none while all are in use.
+    pub(super) fn reserve_private(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.private).try_acquire_owned().ok()
     }
 
     /// Those that nobody uses any more.

@@ -8,7 +8,7 @@ use cofer_mcp::{Caller, Era};
 use cofer_model::{CallSource, ErrorKind, PeerInfo, ServerId};
 use cofer_supervisor::{Asking, Notice, PrivateServer, ServerHandle};
 use futures_util::FutureExt as _;
-use tokio::sync::broadcast;
+use tokio::sync::{OwnedSemaphorePermit, broadcast};
 
 use super::asker::Asker;
 use super::rpc::{Answer, Fault};
@@ -20,7 +20,22 @@ const A_MOMENT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub(super) struct Upstream {
     handle: ServerHandle,
-    own: Option<Arc<PrivateServer>>,
+    own: Option<Arc<Own>>,
+}
+
+/// A private process and its place among the limited number of them. Fields drop in order: the
+/// process is ended before its place is free.
+struct Own {
+    server: PrivateServer,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl std::ops::Deref for Own {
+    type Target = PrivateServer;
+
+    fn deref(&self) -> &PrivateServer {
+        &self.server
+    }
 }
 
 impl Upstream {
@@ -28,8 +43,12 @@ impl Upstream {
         Self { handle, own: None }
     }
 
-    pub(super) fn own(handle: ServerHandle, server: PrivateServer) -> Self {
-        Self { handle, own: Some(Arc::new(server)) }
+    pub(super) fn own(
+        handle: ServerHandle,
+        server: PrivateServer,
+        slot: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { handle, own: Some(Arc::new(Own { server, _slot: slot })) }
     }
 
     pub(super) fn is_own(&self) -> bool {
