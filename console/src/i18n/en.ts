@@ -147,6 +147,7 @@ export const en = {
       endpoint_not_found: "Nothing is served at this URL",
       http_error: "The server answered with an HTTP error",
       credentials_missing: "There are no credentials to sign with",
+      cycle: "The server leads back to this daemon",
       internal: "Something went wrong inside Cofer",
       other: "It failed",
     },

@@ -146,6 +146,7 @@ export const ja: Words = {
       endpoint_not_found: "この URL には何もありません",
       http_error: "サーバーが HTTP エラーを返しました",
       credentials_missing: "署名に使う認証情報がありません",
+      cycle: "このサーバーは自分自身のデーモンに戻ります",
       internal: "Cofer の内部で問題が起きました",
       other: "失敗しました",
     },

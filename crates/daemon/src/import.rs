@@ -7,6 +7,7 @@ use cofer_model::{NameError, ServerName};
 use serde_json::{Map, Value};
 
 use crate::jsonc;
+use crate::own_endpoint::OwnEndpoint;
 
 /// Keys whose value goes into the registration as it is.
 const TAKEN_OVER: [&str; 20] = [
@@ -69,15 +70,15 @@ pub(crate) enum ImportError {
 }
 
 /// Reads a client's configuration.
-pub(crate) fn parse_import(text: &str) -> Result<Vec<ImportEntry>, ImportError> {
+pub(crate) fn parse_import(text: &str, own: &OwnEndpoint) -> Result<Vec<ImportEntry>, ImportError> {
     let Value::Object(root) = serde_json::from_str(&jsonc::to_json(text))? else {
         return Err(ImportError::NoServers);
     };
     if is_server(&root) {
-        return Ok(vec![single(root)]);
+        return Ok(vec![single(root, own)]);
     }
     let servers = find_servers(root).ok_or(ImportError::NoServers)?;
-    Ok(servers.into_iter().map(|(name, server)| entry(&name, server)).collect())
+    Ok(servers.into_iter().map(|(name, server)| entry(&name, server, own)).collect())
 }
 
 fn is_server(map: &Map<String, Value>) -> bool {
@@ -107,12 +108,12 @@ fn into_object(value: Value) -> Option<Map<String, Value>> {
 }
 
 /// One server by itself, with its name beside it or none at all.
-fn single(mut server: Map<String, Value>) -> ImportEntry {
+fn single(mut server: Map<String, Value>, own: &OwnEndpoint) -> ImportEntry {
     if let Some(Value::String(name)) = server.remove("name") {
-        return entry(&name, Value::Object(server));
+        return entry(&name, Value::Object(server), own);
     }
     let name = nameless(&server);
-    let mut entry = entry(&name, Value::Object(server));
+    let mut entry = entry(&name, Value::Object(server), own);
     entry.warnings.push(format!("it had no name and was named “{}”", entry.name));
     entry
 }
@@ -127,14 +128,17 @@ fn nameless(server: &Map<String, Value>) -> String {
     command.rsplit('/').next().unwrap_or(command).to_owned()
 }
 
-fn entry(name: &str, server: Value) -> ImportEntry {
+fn entry(name: &str, server: Value, own: &OwnEndpoint) -> ImportEntry {
     let mut warnings = Vec::new();
     let fit = fit_name(name);
     if fit != name.trim() {
         warnings.push(format!("“{}” is not a name here; it was named “{fit}”", name.trim()));
     }
     let outcome = match server {
-        Value::Object(server) => convert(&fit, server, &mut warnings),
+        Value::Object(server) => match own.reason_to_skip(&server) {
+            Some(reason) => ImportOutcome::Skip(reason),
+            None => convert(&fit, server, &mut warnings),
+        },
         _ => ImportOutcome::Skip("it is not an object".to_owned()),
     };
     ImportEntry { name: fit, outcome, warnings }
@@ -274,8 +278,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn own() -> OwnEndpoint {
+        OwnEndpoint::new("127.0.0.1:8787".parse().unwrap())
+    }
+
     fn parse(text: &str) -> Vec<ImportEntry> {
-        parse_import(text).unwrap()
+        parse_import(text, &own()).unwrap()
     }
 
     fn registered(entry: &ImportEntry) -> &Value {
@@ -416,10 +424,10 @@ mod tests {
             r#"{"a": {"command": "x"}, "b": 1}"#,
             r#"{"mcpServers": []}"#,
         ] {
-            assert!(matches!(parse_import(text), Err(ImportError::NoServers)), "{text}");
+            assert!(matches!(parse_import(text, &own()), Err(ImportError::NoServers)), "{text}");
         }
         for text in ["", "{", "{\"a\": }", "npx -y x"] {
-            assert!(matches!(parse_import(text), Err(ImportError::Malformed(_))), "{text}");
+            assert!(matches!(parse_import(text, &own()), Err(ImportError::Malformed(_))), "{text}");
         }
         assert_eq!(parse(r#"{"mcpServers": {}}"#), []);
     }

@@ -24,6 +24,7 @@ mod log_line;
 mod log_queue;
 mod machine;
 mod metrics;
+mod own_endpoint;
 mod recorder;
 mod registry;
 mod reserve;

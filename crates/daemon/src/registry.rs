@@ -16,6 +16,7 @@ use tokio::sync::{Mutex, watch};
 use uuid::Uuid;
 
 use crate::api::error::ApiError;
+use crate::own_endpoint::OwnEndpoint;
 use crate::recorder::CallCounter;
 
 /// See the module.
@@ -23,6 +24,7 @@ pub(crate) struct Registry {
     store: Arc<dyn Store>,
     supervisor: Supervisor,
     counter: Arc<CallCounter>,
+    own: OwnEndpoint,
     /// One change of a server at a time, so that store and supervisor see the same order.
     locks: SyncMutex<HashMap<ServerId, Arc<Mutex<()>>>>,
     /// Counts the changes, for those who follow them.
@@ -34,9 +36,10 @@ impl Registry {
         store: Arc<dyn Store>,
         supervisor: Supervisor,
         counter: Arc<CallCounter>,
+        own: OwnEndpoint,
     ) -> Self {
         let changes = watch::Sender::new(0);
-        Self { store, supervisor, counter, locks: SyncMutex::default(), changes }
+        Self { store, supervisor, counter, own, locks: SyncMutex::default(), changes }
     }
 
     pub(crate) fn supervisor(&self) -> &Supervisor {
@@ -90,6 +93,7 @@ impl Registry {
     /// Registers a server; it is on the disk before it is started.
     pub(crate) async fn register(&self, body: Value) -> Result<ServerHandle, ApiError> {
         let spec = parse_registration(body).map_err(ApiError::invalid)?;
+        self.refuse_own(&spec)?;
         let now = OffsetDateTime::now_utc();
         let id = ServerId(Uuid::new_v4());
         let status = if spec.enabled { Status::Starting } else { Status::Stopped };
@@ -109,6 +113,11 @@ impl Registry {
         Ok(handle)
     }
 
+    /// This daemon's own gateway is no server.
+    fn refuse_own(&self, spec: &ServerSpec) -> Result<(), ApiError> {
+        self.own.find_in(spec).map_or(Ok(()), |error| Err(ApiError::invalid(vec![error])))
+    }
+
     /// Changes the fields that `body` names.
     pub(crate) async fn change(&self, handle: &ServerHandle, body: Value) -> Result<(), ApiError> {
         let id = handle.id();
@@ -116,6 +125,10 @@ impl Registry {
         let _one_at_a_time = lock.lock().await;
         let current = self.record(handle).await?.spec;
         let spec = parse_patch(&current, unmask(body, &current)).map_err(ApiError::invalid)?;
+        // One that was stored before the daemon had this address can still be renamed or disabled.
+        if (&spec.url, &spec.args) != (&current.url, &current.args) {
+            self.refuse_own(&spec)?;
+        }
         self.store.update_spec(id, &spec, OffsetDateTime::now_utc()).await.map_err(store_failed)?;
         if spec.name != current.name {
             self.counter.forget(&current.name);

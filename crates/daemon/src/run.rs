@@ -19,6 +19,7 @@ use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::app::{App, Parts};
 use crate::chat::Chat;
@@ -31,6 +32,7 @@ use crate::guard::Guard;
 use crate::listen;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
+use crate::own_endpoint::OwnEndpoint;
 use crate::recorder::{CallCounter, StoreRecorder};
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
@@ -68,7 +70,9 @@ pub struct Config {
 pub struct Ready {
     /// Where it listens.
     pub address: SocketAddr,
-    /// The console, with the token that opens it.
+    /// The same for a client on this machine.
+    pub url: String,
+    /// The console, with the token that opens it. Not for logs.
     pub console_url: String,
 }
 
@@ -89,7 +93,8 @@ pub async fn run(
     let connections = Connections::new(connection_limits()?, closing.clone());
     let containers = Arc::new(containers(&config, &data_dir, &*store).await?);
     let parts = (Arc::clone(&store), Arc::clone(&containers));
-    let app = assemble(&config, &data_dir, parts, closing.clone())?;
+    let own = OwnEndpoint::new(address);
+    let app = assemble(&config, &data_dir, own, parts, closing.clone())?;
     let background = TaskTracker::new();
     background.spawn(
         closing.clone().run_until_cancelled_owned(clear_containers(Arc::clone(&containers))),
@@ -100,7 +105,8 @@ pub async fn run(
     let url = format!("http://{}", reachable(address));
     data_dir.write_address(&url)?;
     tracing::info!(target: "START", %address, data_dir = %data_dir.path().display(), servers = count, "the daemon is ready");
-    on_ready(Ready { address, console_url: format!("{url}/#token={}", data_dir.token().reveal()) });
+    let console_url = format!("{url}/#token={}", data_dir.token().reveal());
+    on_ready(Ready { address, url, console_url });
 
     let guard = Guard::new(address, data_dir.token().clone());
     let front = Front::new(guard, app.clone());
@@ -201,6 +207,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 fn assemble(
     config: &Config,
     data_dir: &DataDir,
+    own: OwnEndpoint,
     (store, containers): (Arc<dyn Store>, Arc<ContainerLauncher>),
     closing: CancellationToken,
 ) -> Result<App, DaemonError> {
@@ -211,31 +218,36 @@ fn assemble(
     let metrics = Arc::new(Metrics::default());
     let traces = Traces::start(&metrics, |variable| std::env::var(variable).ok());
     let counter = Arc::new(CallCounter::new(Arc::clone(&metrics), traces.queue()));
-    let processes = ProcessLauncher::new(config.shim.clone(), data_dir.owner_id().to_string());
-    let remotes = RemoteLauncher::new(config.max_message_bytes, config.identity.clone());
+    // New at each start: it is sent to every remote server, which should learn nothing lasting by it.
+    let daemon_id = Uuid::new_v4();
+    let owner = data_dir.owner_id().to_string();
+    let processes = ProcessLauncher::new(config.shim.clone(), owner, daemon_id);
+    let identity = config.identity.clone();
+    let remotes = RemoteLauncher::new(config.max_message_bytes, identity, daemon_id);
     let supervisor = Supervisor::new(
         SupervisorConfig {
             log_dir,
             max_message: config.max_message_bytes,
             boot_parallelism: config.start_parallelism,
+            daemon_id,
         },
         Arc::new(LauncherByKind::new(processes, Arc::clone(&containers) as _, remotes)),
         Arc::new(StoreRecorder::new(Arc::clone(&store))),
         Arc::clone(&counter) as _,
         EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),
     );
-    let gateway = Gateway::new(supervisor.clone(), closing.clone());
+    let gateway = Gateway::new(supervisor.clone(), daemon_id, closing.clone());
     let environment = Environment::read(|variable| std::env::var(variable).ok());
     let chat = Chat::new(Arc::clone(&store), supervisor.clone(), environment, closing.clone());
     Ok(App::new(Parts {
         gateway,
-        registry: Registry::new(Arc::clone(&store), supervisor, counter),
+        registry: Registry::new(Arc::clone(&store), supervisor, counter, own.clone()),
         chat: Arc::new(chat),
         store,
         containers,
         metrics,
         traces,
-        surroundings: Surroundings::of_this_process(),
+        surroundings: Surroundings::of_this_process(own),
         machine: Arc::clone(&config.machine),
         max_message: config.max_message_bytes,
         closing,

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::own_endpoint::OwnEndpoint;
 use crate::validate_container::{Machine, openings, shortages};
 use crate::validate_remote::{remote_limits_warning, remote_warnings};
 
@@ -50,15 +51,17 @@ pub(crate) struct Surroundings {
     pub home: PathBuf,
     /// What the machine has to give.
     pub machine: Machine,
+    /// Where the daemon itself is reached.
+    pub own: OwnEndpoint,
 }
 
 impl Surroundings {
     /// Those of this process.
-    pub(crate) fn of_this_process() -> Self {
+    pub(crate) fn of_this_process(own: OwnEndpoint) -> Self {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let home = home.filter(|home| home.is_absolute() && home.is_dir());
         let home = home.unwrap_or_else(|| "/".into());
-        Self { path: std::env::var_os("PATH"), home, machine: Machine::this() }
+        Self { path: std::env::var_os("PATH"), home, machine: Machine::this(), own }
     }
 }
 
@@ -77,13 +80,13 @@ pub(crate) fn validate(
         blocking: false,
     }));
     let mut warnings = warnings_of_body(&body);
-    let mut shape = match parse_registration(body) {
+    let mut shape: Vec<ValidationError> = match parse_registration(body) {
         Ok(spec) => {
             if spec.kind() == Kind::Container {
                 warnings.extend(openings(&spec));
                 warnings.extend(shortages(&spec, surroundings.machine));
             }
-            Vec::new()
+            surroundings.own.find_in(&spec).map(blocking).into_iter().collect()
         }
         Err(errors) => errors.into_iter().map(blocking).collect(),
     };
@@ -263,6 +266,7 @@ mod tests {
             path: Some("/usr/bin:/bin".into()),
             home: "/".into(),
             machine: Machine { memory: Some(1 << 30), cores: Some(2) },
+            own: OwnEndpoint::new("127.0.0.1:8787".parse().unwrap()),
         };
         validate(body, |name| name.as_str() == "taken", &surroundings)
     }

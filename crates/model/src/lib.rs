@@ -9,6 +9,7 @@
 mod environment;
 mod error;
 mod event;
+mod hops;
 mod image;
 mod joined;
 mod limits;
@@ -34,6 +35,7 @@ pub use error::{ErrorBody, ErrorDetail, ErrorKind, FieldError};
 pub use event::{
     Event, EventKind, Preparing, ServerNotice, StatusChange, ToolCallFinished, ToolCallStarted,
 };
+pub use hops::{DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, HOPS_VARIABLE};
 pub use joined::{MAX_JOINED, joined_name};
 pub use limits::Limits;
 pub use name::{NameError, ServerName};

@@ -158,6 +158,8 @@ pub enum FailureKind {
     HttpError,
     /// There is nothing to sign requests to the remote server with.
     CredentialsMissing,
+    /// The server is the gateway of a Cofer daemon and leads back to this daemon.
+    Cycle,
     /// Something on our side.
     Internal,
 }

@@ -12,11 +12,12 @@ use cofer_mcp::http::{
 };
 use cofer_mcp::{Frame, Incoming, LineReader, Message};
 use cofer_model::Redactor;
-use http::{HeaderMap, HeaderValue, Uri};
+use http::{HeaderValue, Uri};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::hops::hops;
 use crate::parent::Parent;
 use crate::serve::{MAX_MESSAGE, carry};
 use crate::stdio;
@@ -62,7 +63,7 @@ pub async fn connect(
     tracing::debug!(%url, "connecting");
     let remote = Remote {
         url,
-        headers: HeaderMap::new(),
+        headers: hops(),
         silence: SILENCE,
         cap: MAX_MESSAGE,
         source: SOURCE.to_owned(),

@@ -9,6 +9,7 @@
 pub mod auth;
 mod check;
 mod connect;
+mod hops;
 mod identity;
 mod options;
 mod parent;

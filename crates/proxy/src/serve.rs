@@ -9,6 +9,7 @@ use cofer_model::Redactor;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{self, Credentials, NotFound};
+use crate::hops::hops;
 use crate::options::Options;
 use crate::parent::Parent;
 use crate::stdio;
@@ -86,9 +87,11 @@ pub(crate) fn remote(
     transport: Transport,
     authorizer: Arc<dyn Authorizer>,
 ) -> Remote {
+    let mut headers = options.headers;
+    headers.extend(hops());
     Remote {
         url: options.url,
-        headers: options.headers,
+        headers,
         silence: options.timeout,
         cap: MAX_MESSAGE,
         source: SOURCE.to_owned(),

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cofer_mcp::HandshakeError;
-use cofer_model::{Exit, Failure, FailureKind, Kind, ServerId, ServerSpec, Usage};
+use cofer_model::{Exit, Failure, FailureKind, HOPS_VARIABLE, Kind, ServerId, ServerSpec, Usage};
 use cofer_runtime::{Launch, Runner, Streams, Workload};
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::remote::RemoteLauncher;
 use crate::server::failure::not_launched;
@@ -155,12 +156,14 @@ impl Running for Workload {
 pub struct ProcessLauncher {
     runner: Runner,
     owner: String,
+    daemon_id: Uuid,
 }
 
 impl ProcessLauncher {
-    /// `shim` is the program that contains each server; `owner` marks what is ours.
-    pub fn new(shim: PathBuf, owner: String) -> Self {
-        Self { runner: Runner::new(shim), owner }
+    /// `shim` is the program that contains each server; `owner` marks what is ours; servers that are
+    /// clients of another daemon pass `daemon_id` on to it.
+    pub fn new(shim: PathBuf, owner: String, daemon_id: Uuid) -> Self {
+        Self { runner: Runner::new(shim), owner, daemon_id }
     }
 }
 
@@ -175,10 +178,12 @@ impl Launcher for ProcessLauncher {
     }
 
     async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure> {
+        let mut environment = spec.environment.clone();
+        environment.insert(HOPS_VARIABLE.to_owned(), self.daemon_id.to_string());
         let launch = Launch {
             program: spec.command.clone().unwrap_or_default(),
             args: spec.args.clone(),
-            environment: spec.environment.clone(),
+            environment,
             cwd: spec.cwd.clone(),
             marker: format!("{}/{id}", self.owner),
         };

@@ -13,17 +13,18 @@ use cofer_mcp::http::{
     TransportOptions, Trouble, Unsigned, pump,
 };
 use cofer_model::{
-    Exit, Failure, FailureKind, Redactor, RemoteAuth, ServerId, ServerSpec, Usage,
+    Exit, Failure, FailureKind, HOPS_HEADER, Redactor, RemoteAuth, ServerId, ServerSpec, Usage,
     parse_remote_header, parse_remote_url,
 };
 use cofer_runtime::Streams;
-use http::{HeaderMap, Method, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use serde_json::Value;
 use tokio::io::{duplex, empty};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use crate::launch::{Explanation, Facts, Launched, Launcher, Running, Tell};
 use crate::remote_failure::{explain, explain_refusal};
@@ -48,6 +49,8 @@ pub struct RemoteLauncher {
     max_message: usize,
     /// Who signs for servers that want Google's ID tokens.
     identity: Option<Arc<dyn Identity>>,
+    /// Sent with every request, so that another daemon recognises this one.
+    daemon_id: Uuid,
     /// Made for the first server: where there is none, proxies and certificates are no matter.
     transport: OnceCell<Transport>,
     tasks: TaskTracker,
@@ -55,8 +58,14 @@ pub struct RemoteLauncher {
 
 impl RemoteLauncher {
     /// `identity` signs requests where a registration asks for that.
-    pub fn new(max_message: usize, identity: Option<Arc<dyn Identity>>) -> Self {
-        Self { max_message, identity, transport: OnceCell::new(), tasks: TaskTracker::new() }
+    pub fn new(max_message: usize, identity: Option<Arc<dyn Identity>>, daemon_id: Uuid) -> Self {
+        Self {
+            max_message,
+            identity,
+            daemon_id,
+            transport: OnceCell::new(),
+            tasks: TaskTracker::new(),
+        }
     }
 
     async fn transport(&self) -> Result<Transport, Failure> {
@@ -82,6 +91,18 @@ impl RemoteLauncher {
         found.map_err(|failure| missing(failure.message, failure.hint))
     }
 
+    fn headers(&self, spec: &ServerSpec) -> Result<HeaderMap, Failure> {
+        let read = |(name, value): (&String, &String)| {
+            parse_remote_header(name, value)
+                .map_err(|error| wrong(format!("the header `{name}` cannot be sent: {error}")))
+        };
+        let mut headers: HeaderMap = spec.headers.iter().map(read).collect::<Result<_, _>>()?;
+        let id = HeaderValue::from_str(&self.daemon_id.to_string());
+        // An id has only characters that a header may have.
+        headers.extend(id.ok().map(|id| (HeaderName::from_static(HOPS_HEADER), id)));
+        Ok(headers)
+    }
+
     /// The server, and how it is spoken to.
     async fn remote(
         &self,
@@ -91,7 +112,7 @@ impl RemoteLauncher {
         tell: mpsc::Sender<(String, Trouble)>,
     ) -> Result<Remote, Failure> {
         Ok(Remote {
-            headers: headers(spec)?,
+            headers: self.headers(spec)?,
             silence: SILENCE,
             cap: self.max_message,
             source: SOURCE.to_owned(),
@@ -102,14 +123,6 @@ impl RemoteLauncher {
             url,
         })
     }
-}
-
-fn headers(spec: &ServerSpec) -> Result<HeaderMap, Failure> {
-    let read = |(name, value): (&String, &String)| {
-        parse_remote_header(name, value)
-            .map_err(|error| wrong(format!("the header `{name}` cannot be sent: {error}")))
-    };
-    spec.headers.iter().map(read).collect()
 }
 
 /// What a registration that was checked cannot have; one from a store that others write may.

@@ -17,7 +17,7 @@ use crate::events::EventBus;
 use crate::flight::FlightRecorder;
 use crate::launch::Launcher;
 use crate::server::{
-    Beginning, Driver, DriverParts, HandleParts, Means, Notices, Order, Publisher, Recorder,
+    Beginning, Driver, DriverParts, HandleParts, Means, Notices, Order, Publisher, Reach, Recorder,
     Reporter, ServerHandle, ServerLog, Snapshot,
 };
 
@@ -48,6 +48,8 @@ pub struct SupervisorConfig {
     pub max_message: usize,
     /// How many servers start at once when the daemon does.
     pub boot_parallelism: usize,
+    /// By which other daemons recognise this one.
+    pub daemon_id: uuid::Uuid,
 }
 
 /// See the module. Clones share the registry.
@@ -214,6 +216,7 @@ impl Supervisor {
             noise: Arc::new(AtomicU64::new(0)),
             calls: inner.calls.clone(),
             notices: Notices::default(),
+            reach: Reach::new(inner.config.daemon_id),
             means: Means {
                 launcher: Arc::clone(&inner.launcher),
                 tasks: inner.tasks.clone(),

@@ -76,7 +76,7 @@ pub(crate) async fn import(
 ) -> Result<Json<Imported>, ApiError> {
     let text = std::str::from_utf8(&body)
         .map_err(|_| ApiError::invalid_part("", "the body is not UTF-8"))?;
-    let entries = parse_import(text).map_err(|error| {
+    let entries = parse_import(text, &app.surroundings.own).map_err(|error| {
         let cause =
             std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         ApiError::invalid_part("", format!("{error}{cause}"))

@@ -7,14 +7,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use cofer_mcp::{Incoming, Message};
-use cofer_model::TraceParent;
+use cofer_model::{DaemonIds, TraceParent};
 use percent_encoding::percent_decode_str;
 use serde::de::IgnoredAny;
 
 use super::door::Door;
 use super::rpc::{self, Answer, Fault, INVALID_REQUEST, PARSE_ERROR, is_id};
 use super::stream::{events_response, on_one_line};
-use super::{Gateway, legacy, modern};
+use super::{Gateway, hops, legacy, modern};
 use crate::api::error::ApiError;
 use crate::api::extract::{BodyLimit, read_body};
 use crate::app::App;
@@ -49,14 +49,32 @@ pub(crate) async fn answer(app: &App, request: Request) -> Response {
         Ok(door) => door,
         Err(error) => return error.into_rpc_response(INVALID_REQUEST),
     };
+    match hops::read(request.headers()) {
+        None => answer_at(app, door, request).await.unwrap_or_else(Refusal::into_response),
+        Some(hops) => answer_daemon(app, &hops, door, request).await,
+    }
+}
+
+/// Answers a client that works for another daemon, or for this one.
+async fn answer_daemon(app: &App, hops: &DaemonIds, door: Door, request: Request) -> Response {
     let gateway = &app.gateway;
-    let answered = match request.method().as_str() {
+    let answered = match hops::check(hops, gateway.0.daemon_id) {
+        Ok(()) => answer_at(app, door.clone(), request).await,
+        Err(refusal) => Err(refusal),
+    };
+    let mut response = answered.unwrap_or_else(Refusal::into_response);
+    hops::stamp(&mut response, gateway, &door);
+    response
+}
+
+async fn answer_at(app: &App, door: Door, request: Request) -> Result<Response, Refusal> {
+    let gateway = &app.gateway;
+    match request.method().as_str() {
         "POST" => post(app, gateway, door, request).await,
         "GET" => legacy::listen(gateway, &door, request.headers()),
         "DELETE" => legacy::delete(gateway, &door, request.headers()),
         _ => Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this takes POST, GET and DELETE")),
-    };
-    answered.unwrap_or_else(Refusal::into_response)
+    }
 }
 
 fn find_door(app: &App, path: &str) -> Result<Door, ApiError> {

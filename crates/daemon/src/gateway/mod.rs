@@ -20,6 +20,7 @@ mod drive;
 mod forward;
 mod headers;
 mod held;
+mod hops;
 mod http;
 mod joined;
 mod legacy;
@@ -55,6 +56,7 @@ use cofer_model::ServerId;
 use cofer_supervisor::{ServerHandle, Supervisor};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use catalogue::Catalogue;
 use held::HeldCalls;
@@ -78,6 +80,8 @@ pub(crate) struct Gateway(Arc<Parts>);
 
 struct Parts {
     supervisor: Supervisor,
+    /// By which other daemons recognise this one.
+    daemon_id: Uuid,
     sessions: Sessions,
     listeners: Listeners,
     watchers: Mutex<HashMap<ServerId, Arc<Watcher>>>,
@@ -90,11 +94,12 @@ struct Parts {
 }
 
 impl Gateway {
-    pub(crate) fn new(supervisor: Supervisor, closing: CancellationToken) -> Self {
+    pub(crate) fn new(supervisor: Supervisor, daemon_id: Uuid, closing: CancellationToken) -> Self {
         let tasks = TaskTracker::new();
         Self(Arc::new(Parts {
             ticker: Ticker::new(tasks.clone(), closing.clone()),
             supervisor,
+            daemon_id,
             sessions: Sessions::default(),
             listeners: Listeners::default(),
             watchers: Mutex::default(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_model::Redactor;
+use cofer_model::{DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, Redactor};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, Method, Response, StatusCode};
 use tokio::sync::Semaphore;
@@ -51,6 +51,8 @@ pub(super) struct Wire {
     /// The task that listens to the server's own stream.
     pub(super) listener: Mutex<Option<AbortHandle>>,
     pub(super) pulse: Pulse,
+    /// The daemons behind the server, as last reported; none where nobody wants to know.
+    daemons: Option<Mutex<DaemonIds>>,
     tasks: Mutex<JoinSet<()>>,
     ending: AtomicBool,
 }
@@ -69,6 +71,7 @@ impl Wire {
     pub(super) fn new(remote: Remote, output: Output) -> Self {
         let Remote { silence, cap, source, attendant, redactor, .. } = remote;
         let Remote { url, headers, transport, authorizer, .. } = remote;
+        let daemons = headers.contains_key(HOPS_HEADER).then(Mutex::default);
         let client = Client::new(transport, authorizer, Arc::clone(&attendant), url, headers);
         Self {
             client,
@@ -85,6 +88,7 @@ impl Wire {
             modern: Mutex::default(),
             listener: Mutex::default(),
             pulse: Pulse::default(),
+            daemons,
             tasks: Mutex::default(),
             ending: AtomicBool::new(false),
         }
@@ -120,12 +124,32 @@ impl Wire {
         headers.insert(ACCEPT, ANY_ANSWER);
         let out = Outbound { method: Method::POST, headers, body: text.clone(), repeatable };
         let exchange = self.client.exchange(&out);
-        match limit {
+        let response = match limit {
             None => exchange.await,
             Some(limit) => tokio::time::timeout(limit, exchange)
                 .await
                 .unwrap_or_else(|_| Err(Failure::silent(limit))),
-        }
+        }?;
+        self.report_daemons(response.headers()).await;
+        Ok(response)
+    }
+
+    /// Tells the hosting daemon which daemons are behind the server, if that has changed, before the
+    /// response itself: it must not offer the tools of a list that leads back to it.
+    async fn report_daemons(&self, headers: &HeaderMap) {
+        let Some(known) = &self.daemons else { return };
+        let listed = headers.get(DAEMONS_HEADER).and_then(|value| value.to_str().ok());
+        let listed = listed.map(DaemonIds::parse).unwrap_or_default();
+        let line = {
+            let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+            if *known == listed {
+                return;
+            }
+            let params = serde_json::json!({"daemons": listed.to_string()});
+            *known = listed;
+            serde_json::json!({"jsonrpc": "2.0", "method": DAEMONS_NOTIFICATION, "params": params})
+        };
+        self.output.send(Bytes::from(line.to_string())).await;
     }
 
     /// Looks at the head of an answer, and at the body of one that is no success. `in_session`

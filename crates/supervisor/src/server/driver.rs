@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cofer_mcp::BridgeConfig;
-use cofer_model::{Exit, Failure, FailureKind, RestartPolicy, ServerSpec, Status};
+use cofer_model::{DaemonIds, Exit, Failure, FailureKind, RestartPolicy, ServerSpec, Status};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::failure::{crashed, launched_too_slowly, not_ready};
+use super::failure::{crashed, cycle, launched_too_slowly, not_ready};
 use super::handle::HandleParts;
 use super::inbox::{Change, Order, Place, Standing, Step, configured, restarted};
 use super::report::Reporter;
@@ -76,6 +76,7 @@ enum Wake {
     Order(Option<Order>),
     Responsive(bool),
     Stable,
+    Cycle(DaemonIds),
 }
 
 impl Driver {
@@ -149,6 +150,11 @@ impl Driver {
             return Next::Waiting { failure, standing };
         }
         match standing {
+            // A cycle does not end by trying again.
+            _ if failure.kind == FailureKind::Cycle => {
+                self.give_up(failure, true).await;
+                Next::Failed
+            }
             Standing::Unproven => {
                 self.give_up(failure, true).await;
                 Next::Failed
@@ -183,6 +189,7 @@ impl Driver {
                 order = self.orders.recv() => Wake::Order(order),
                 responsive = run.change_of_health(heartbeat, well_since.is_some()) => Wake::Responsive(responsive),
                 () = minute_after(well_since), if self.crashes.is_loop() => Wake::Stable,
+                daemons = run.until_cycle() => Wake::Cycle(daemons),
             };
             match wake {
                 Wake::Ended(exit) => {
@@ -202,8 +209,19 @@ impl Driver {
                     self.crashes.reset();
                     self.parts.reporter.stable();
                 }
+                Wake::Cycle(daemons) => return self.in_cycle(run, &daemons).await,
             }
         }
+    }
+
+    /// Ends a server that leads back to this daemon, and keeps it off: it would be found there again.
+    async fn in_cycle(&mut self, run: Run, daemons: &DaemonIds) -> Next {
+        let leave = Leave { next: Next::Failed, grace: self.parts.graces.stop };
+        let next = self.stop(run, leave).await;
+        let failure = cycle(daemons);
+        self.parts.reporter.failure(&failure, "is part of a cycle");
+        self.give_up(failure, true).await;
+        next
     }
 
     async fn crashed(&mut self, run: Run, exit: Option<Exit>, well: Duration) -> Next {
@@ -423,6 +441,7 @@ async fn launch(
         log_position,
         noise: &handle.noise,
         notices: handle.notices.clone(),
+        reach: handle.reach.clone(),
         tasks: &parts.tasks,
     };
     Ok(Launch { run: Run::begin(launched, outlets), deadline, _slot: slot })

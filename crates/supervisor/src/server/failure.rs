@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use cofer_mcp::HandshakeError;
-use cofer_model::{Exit, Failure, FailureKind};
+use cofer_model::{DaemonIds, Exit, Failure, FailureKind};
 use cofer_runtime::{StartError, out_of_files};
 
 use super::run::Run;
@@ -21,6 +21,9 @@ pub(super) enum NotReady {
         "nothing accepted a connection on its port {port}, which is published at {address}, within {waited:.1?}"
     )]
     DoorClosed { port: u16, address: SocketAddr, waited: Duration },
+    /// It leads back to this daemon.
+    #[error("it leads back to this daemon")]
+    Cycle(DaemonIds),
 }
 
 /// The failure of a server whose process could not be started.
@@ -53,12 +56,12 @@ pub(super) async fn not_ready(run: Run, error: &NotReady) -> Failure {
     // A server that went away by itself has an exit to tell of.
     let exit = match error {
         NotReady::Handshake(HandshakeError::Ended) => run.exit().await,
-        NotReady::Handshake(_) | NotReady::DoorClosed { .. } => None,
+        NotReady::Handshake(_) | NotReady::DoorClosed { .. } | NotReady::Cycle(_) => None,
     };
     let explanation = match (exit, error) {
         (Some(_), _) => run.explanation().await,
         (None, NotReady::Handshake(error)) => run.explain_refusal(error),
-        (None, NotReady::DoorClosed { .. }) => None,
+        (None, NotReady::DoorClosed { .. } | NotReady::Cycle(_)) => None,
     };
     let stderr = run.clear().await;
     match exit {
@@ -95,6 +98,19 @@ fn explained(failure: Failure, explanation: Option<Explanation>) -> Failure {
     }
 }
 
+/// The failure of a server through which this daemon would host itself.
+pub(super) fn cycle(daemons: &DaemonIds) -> Failure {
+    let others = daemons.len().saturating_sub(1);
+    let way = match others {
+        0 => "it is this daemon's own gateway".to_owned(),
+        1 => "it is the gateway of a Cofer daemon that hosts this one".to_owned(),
+        _ => format!("it leads back to this daemon over {others} other Cofer daemons"),
+    };
+    let message = format!("cycle: {way}, and its tools would multiply without end");
+    let hint = "remove this server, or, in the other daemon, the one that leads here; to use                 both daemons' servers, let one of them host `/mcp/NAME` of single servers that are not                 behind this daemon";
+    failure(FailureKind::Cycle, message, hint, None)
+}
+
 fn exited(kind: FailureKind, exit: Exit, when: &str, stderr: Option<String>) -> Failure {
     let hint = match &stderr {
         Some(_) => "what it wrote to stderr tells why",
@@ -107,6 +123,7 @@ fn exited(kind: FailureKind, exit: Exit, when: &str, stderr: Option<String>) -> 
 
 fn refused(error: &NotReady, stderr: Option<String>) -> Failure {
     let (kind, hint) = match error {
+        NotReady::Cycle(daemons) => return Failure { stderr, ..cycle(daemons) },
         NotReady::DoorClosed { .. } => (
             FailureKind::StartTimeout,
             "check that the server listens on the container's port in `ports`, on all addresses (0.0.0.0) \

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use cofer_mcp::{Bridge, CallError, Called, Caller, Era, Listing, Request, collect_pages};
-use cofer_model::{CallSource, Failure, PeerInfo, ServerId, ServerSpec, Status, Usage};
+use cofer_model::{CallSource, DaemonIds, Failure, PeerInfo, ServerId, ServerSpec, Status, Usage};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
@@ -20,6 +20,7 @@ use super::inbox::Order;
 use super::log::ServerLog;
 use super::notices::{Notice, Notices};
 use super::private::PrivateServer;
+use super::reach::Reach;
 use super::snapshot::Snapshot;
 use crate::calls::{Beginning, CallRecorder, Start};
 use crate::launch::{Facts, Launcher, Running};
@@ -44,6 +45,7 @@ pub(crate) struct HandleParts {
     pub(crate) noise: Arc<AtomicU64>,
     pub(crate) calls: CallRecorder,
     pub(crate) notices: Notices,
+    pub(crate) reach: Reach,
     pub(crate) means: Means,
 }
 
@@ -140,6 +142,11 @@ impl ServerHandle {
     /// What is true of it now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.parts.snapshot.borrow())
+    }
+
+    /// The Cofer daemons that are reached through it.
+    pub fn daemons(&self) -> DaemonIds {
+        self.parts.reach.daemons()
     }
 
     /// What it said.

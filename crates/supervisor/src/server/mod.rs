@@ -16,8 +16,8 @@
 //! whether a server is silent or busy; `run` is one process with the way it is spoken to,
 //! `door` the port of one that has no stdio bridge, `stop` ends it, `failure` finds the words
 //! for why it did not last, and `report` tells them. `snapshot` is what everybody else sees,
-//! `handle` the way in, `log` what the server said, `notices` what it said unasked, and
-//! `private` a further process of it that serves one client.
+//! `handle` the way in, `log` what the server said, `notices` what it said unasked, `private`
+//! a further process of it that serves one client, and `reach` the Cofer daemons behind it.
 //!
 //! A container whose engine is away is in `error` and stays switched on: its driver looks
 //! again and again, and starts it when the engine is back.
@@ -31,6 +31,7 @@ mod inbox;
 mod log;
 mod notices;
 mod private;
+mod reach;
 mod report;
 mod restart;
 mod run;
@@ -46,6 +47,7 @@ pub use log::{LogFeed, ServerLog};
 pub use notices::Notice;
 pub(crate) use notices::Notices;
 pub use private::PrivateServer;
+pub(crate) use reach::Reach;
 pub use report::Recorder;
 pub(crate) use report::Reporter;
 pub(crate) use snapshot::Publisher;

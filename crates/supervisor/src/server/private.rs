@@ -53,6 +53,7 @@ impl PrivateServer {
             log_position,
             noise: &Arc::default(),
             notices: notices.clone(),
+            reach: parts.reach.fresh(),
             tasks: &parts.means.tasks,
         };
         let mut run = Run::begin(launched, outlets);

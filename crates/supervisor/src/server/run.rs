@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, Listener, Opening, handshake, handshake_as};
-use cofer_model::{Exit, HeartbeatSpec, LogStream, PeerInfo};
+use cofer_model::{DAEMONS_NOTIFICATION, DaemonIds, Exit, HeartbeatSpec, LogStream, PeerInfo};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::DropGuard;
@@ -19,6 +19,7 @@ use super::handle::Live;
 use super::health::{change_of_health, change_of_http_health, change_of_port};
 use super::log::{ServerLog, pump_log, text_of};
 use super::notices::{Notice, Notices};
+use super::reach::Reach;
 use super::stop::{Stopped, ask_to_end};
 use crate::launch::{Door, Explanation, Facts, Launched, Running};
 
@@ -43,6 +44,7 @@ pub(super) struct Run {
     log_position: u64,
     /// Ends when stderr has.
     stderr: JoinHandle<()>,
+    reach: Reach,
 }
 
 /// Where a run's streams go.
@@ -54,6 +56,7 @@ pub(super) struct Outlets<'a> {
     pub(super) noise: &'a Arc<AtomicU64>,
     /// Hears what the server says unasked.
     pub(super) notices: Notices,
+    pub(super) reach: Reach,
     pub(super) tasks: &'a TaskTracker,
 }
 
@@ -71,10 +74,13 @@ pub(super) struct Opened {
 impl Run {
     pub(super) fn begin(launched: Launched, outlets: Outlets<'_>) -> Self {
         let Launched { running, streams, door } = launched;
-        let Outlets { config, log, log_position, noise, notices, tasks } = outlets;
+        let Outlets { config, log, log_position, noise, notices, reach, tasks } = outlets;
+        reach.clear();
         let stderr = pump_log(streams.stderr, Arc::clone(log), LogStream::Stderr);
         let stderr = tasks.spawn(stderr);
-        let listener = Arc::new(Ear { log: Arc::clone(log), noise: Arc::clone(noise), notices });
+        let (ear_log, noise_count) = (Arc::clone(log), Arc::clone(noise));
+        let listener =
+            Arc::new(Ear { log: ear_log, noise: noise_count, notices, reach: reach.clone() });
         noise.store(0, Ordering::Relaxed);
         let speaking = Speaking { config, listener, tasks: tasks.clone() };
         let bridge = match door {
@@ -94,6 +100,7 @@ impl Run {
             log: Arc::clone(log),
             log_position,
             stderr,
+            reach,
         }
     }
 
@@ -124,11 +131,21 @@ impl Run {
         deadline: Instant,
     ) -> Result<Opened, NotReady> {
         let running = Arc::clone(&self.running);
-        tokio::select! {
+        let opened = tokio::select! {
             biased;
             opened = self.talk(client, deadline) => opened,
             _ = running.exited() => Err(NotReady::Handshake(HandshakeError::Ended)),
+        };
+        // Also where it refused: our own gateway refuses its own requests.
+        match self.reach.cycle() {
+            Some(daemons) => Err(NotReady::Cycle(daemons)),
+            None => opened,
         }
+    }
+
+    /// Ends when the server turns out to lead back to this daemon.
+    pub(super) async fn until_cycle(&self) -> DaemonIds {
+        self.reach.until_cycle().await
     }
 
     async fn talk(&mut self, client: Option<Bytes>, deadline: Instant) -> Result<Opened, NotReady> {
@@ -229,6 +246,7 @@ impl Run {
     /// Ends what is left of it and returns the end of what it wrote to stderr.
     pub(super) async fn clear(self) -> Option<String> {
         self.running.kill();
+        self.reach.clear();
         self.running.gone().await;
         // Whoever else holds the pipe is not waited for.
         timeout(LAST_WORDS, self.stderr).await.ok();
@@ -241,11 +259,16 @@ struct Ear {
     log: Arc<ServerLog>,
     noise: Arc<AtomicU64>,
     notices: Notices,
+    reach: Reach,
 }
 
 impl Listener for Ear {
     fn notified(&self, method: &str, params: Option<&Bytes>) {
         tracing::debug!(target: "MCP", method, "notification from a server");
+        if method == DAEMONS_NOTIFICATION {
+            // Between our HTTP client and us; no client of the gateway has a use for it.
+            return self.reach.report(params);
+        }
         self.notices.tell(Notice::Said { method: method.to_owned(), params: params.cloned() });
     }
 

@@ -19,6 +19,9 @@ use crate::supervisor::{Supervisor, SupervisorConfig};
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
 /// The longest message that servers may send.
+/// The id of the daemon under test.
+pub(super) const DAEMON: Uuid = Uuid::from_u128(7);
+
 pub(super) const LONGEST_MESSAGE: usize = 1 << 20;
 
 pub(super) struct World {
@@ -41,6 +44,7 @@ impl World {
             log_dir: logs.path().to_owned(),
             max_message: LONGEST_MESSAGE,
             boot_parallelism,
+            daemon_id: DAEMON,
         };
         let events = EventBus::new(0);
         let launcher = Arc::new(FakeLauncher::default());
