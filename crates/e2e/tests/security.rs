@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use cofer_e2e::{Daemon, command_line, mentions, parent, pid_of, processes_with, wayward};
+use cofer_e2e::{
+    Daemon, command_line, eventually, mentions, parent, pid_of, processes_with, wayward,
+};
 use reqwest::Method;
 use serde_json::json;
 
@@ -49,6 +51,17 @@ async fn nothing_is_answered_without_the_token() {
     let body = daemon.raw(Method::POST, "/api/v1/mcp/servers").json(&wayward("evil", &[]));
     daemon.send(body).await.failure(401, "unauthorized");
     daemon.get("/mcp/servers/evil").await.failure(404, "not_found");
+}
+
+#[tokio::test]
+async fn the_token_is_not_printed_where_no_terminal_is() {
+    let daemon = Daemon::start().await;
+    let printed = eventually("the start message is printed", async || {
+        Some(daemon.stderr()).filter(|text| text.contains("Console: "))
+    })
+    .await;
+    assert!(printed.contains("`cofer console`"), "{printed}");
+    assert!(!printed.contains(daemon.token()), "{printed}");
 }
 
 #[tokio::test]

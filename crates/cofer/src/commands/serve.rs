@@ -1,6 +1,6 @@
 //! `cofer serve`: the daemon in the foreground, its ready line, and its signals.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,7 +105,15 @@ fn announce(ready: Ready) {
     writeln!(stdout, "cofer: listening on http://{}", ready.address)
         .and_then(|()| stdout.flush())
         .unwrap_or_default();
-    say(&format!("Console: {}", ready.console_url));
+    say(&console_line(&ready, io::stderr().is_terminal()));
+}
+
+/// The link with the token is for a person only: stderr of a service ends in a journal.
+fn console_line(ready: &Ready, is_terminal: bool) -> String {
+    if is_terminal {
+        return format!("Console: {}", ready.console_url);
+    }
+    format!("Console: {} (`cofer console` opens it with the token)", ready.url)
 }
 
 /// The signals that ask to stop.
@@ -127,5 +135,22 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_with_the_token_is_printed_to_a_terminal_only() {
+        let ready = Ready {
+            address: "127.0.0.1:8787".parse().unwrap(),
+            url: "http://127.0.0.1:8787".to_owned(),
+            console_url: "http://127.0.0.1:8787/#token=secret".to_owned(),
+        };
+        assert_eq!(console_line(&ready, true), "Console: http://127.0.0.1:8787/#token=secret");
+        let elsewhere = console_line(&ready, false);
+        assert!(!elsewhere.contains("secret") && elsewhere.contains("cofer console"));
     }
 }
