@@ -6,6 +6,7 @@
 //! every layer above can share it.
 #![warn(missing_docs)]
 
+mod budget;
 mod environment;
 mod error;
 mod event;
@@ -26,6 +27,7 @@ mod tool_filter;
 mod trace;
 mod view;
 
+pub use budget::{Budget, Charge};
 pub use environment::{
     ChangedFile, EnvironmentCommand, EnvironmentDestroyed, EnvironmentDiff, EnvironmentList,
     EnvironmentLog, EnvironmentPort, EnvironmentState, EnvironmentStep, EnvironmentView, HostView,
@@ -37,7 +39,7 @@ pub use event::{
 };
 pub use hops::{DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, HOPS_VARIABLE};
 pub use joined::{MAX_JOINED, joined_name};
-pub use limits::Limits;
+pub use limits::{Limits, parse_bytes};
 pub use name::{NameError, ServerName};
 pub use openings::{HostMount, Openings};
 pub use remote::{

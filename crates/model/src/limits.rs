@@ -66,7 +66,7 @@ impl Default for Limits {
 }
 
 /// A size such as `512M`, `1G`, `64KiB` or `1048576`; powers of 1024, as Podman reads them.
-pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text[digits.len()..].to_ascii_lowercase();
