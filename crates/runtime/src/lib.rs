@@ -20,6 +20,8 @@
 
 mod command;
 mod environment;
+mod heap;
+mod host_memory;
 mod inherit;
 mod isolation;
 mod keeper;
@@ -38,6 +40,8 @@ mod workload;
 
 pub use command::{coprocess, detached, interactive, tool};
 pub use environment::{MARKER, server_environment};
+pub use heap::{resident_memory, trim_heap};
+pub use host_memory::host_memory;
 pub use open_files::{
     OpenFiles, OutOfFiles, RAISE_HINT, open_files, out_of_files, out_of_files_in, raise_open_files,
 };
