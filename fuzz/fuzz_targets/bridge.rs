@@ -54,6 +54,7 @@ impl Listener for Deaf {
     fn notified(&self, _: &str, _: Option<&Bytes>) {}
     fn noise(&self, _: &[u8]) {}
     fn oversized(&self, _: u64) {}
+    fn unaffordable(&self, _: u64) {}
 }
 
 impl Params {

@@ -61,6 +61,7 @@ async fn found(input: Input) -> Vec<(usize, Option<Vec<u8>>)> {
             Frame::TooLong { bytes, .. } => {
                 (usize::try_from(bytes).expect("it was in memory"), None)
             }
+            Frame::Unaffordable { .. } => unreachable!("without a budget"),
             Frame::Line(line) => {
                 // Must not panic; what it says of noise is the bridge's to judge.
                 drop(Incoming::parse(&line));

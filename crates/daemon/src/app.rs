@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use cofer_store::Store;
-use cofer_supervisor::{ContainerLauncher, Supervisor};
+use cofer_supervisor::{ContainerLauncher, Memory, Supervisor};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::extract::BodyLimit;
@@ -31,6 +31,7 @@ pub(crate) struct Parts {
     pub(crate) surroundings: Surroundings,
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) max_message: usize,
+    pub(crate) memory: Arc<Memory>,
     /// Ends streams that would otherwise outlive the daemon.
     pub(crate) closing: CancellationToken,
 }
@@ -58,6 +59,7 @@ const ENVELOPE: usize = 64 * 1024;
 
 impl FromRef<App> for BodyLimit {
     fn from_ref(app: &App) -> Self {
-        Self(app.max_message + ENVELOPE)
+        let memory = Arc::clone(app.memory.clients());
+        Self { cap: app.max_message + ENVELOPE, memory }
     }
 }

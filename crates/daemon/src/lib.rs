@@ -15,6 +15,7 @@ mod failure;
 mod front;
 mod gateway;
 mod guard;
+mod heap;
 mod import;
 mod inline;
 mod json_body;

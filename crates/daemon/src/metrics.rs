@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use cofer_model::{Outcome, ServerName, Status};
+use cofer_model::{Budget, Outcome, ServerName, Status};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -54,6 +54,14 @@ struct OfCall {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfBudget {
+    /// `daemon`, `clients` or `server`.
+    budget: Word,
+    /// Empty unless it is the budget of a server.
+    server: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfStatus {
     status: Word,
 }
@@ -82,6 +90,15 @@ pub(crate) struct Metrics {
     restarts: Family<OfServer, Gauge>,
     servers: Family<OfStatus, Gauge>,
     spans: Family<OfResult, Counter>,
+    memory: MemoryMetrics,
+}
+
+/// The memory budgets, read when they are asked for.
+#[derive(Debug, Default)]
+struct MemoryMetrics {
+    used: Family<OfBudget, Gauge>,
+    limit: Family<OfBudget, Gauge>,
+    losses: Family<OfBudget, Gauge>,
 }
 
 /// One server's part, looked up once: counting a call then touches no map.
@@ -111,6 +128,7 @@ impl Default for Metrics {
             restarts: Family::default(),
             servers: Family::default(),
             spans: Family::default(),
+            memory: MemoryMetrics::default(),
         };
         metrics.registered()
     }
@@ -140,6 +158,18 @@ impl Metrics {
             "Spans for the collector of traces, by what became of them",
             self.spans.clone(),
         );
+        let MemoryMetrics { used, limit, losses } = &self.memory;
+        registry.register(
+            "cofer_memory_used_bytes",
+            "Bytes of messages that are kept, by the budget that they are charged against",
+            used.clone(),
+        );
+        registry.register("cofer_memory_limit_bytes", "The limit of a budget", limit.clone());
+        registry.register(
+            "cofer_memory_losses",
+            "Messages rejected or discarded because of a budget, since its server was started",
+            losses.clone(),
+        );
         self
     }
 
@@ -165,6 +195,30 @@ impl Metrics {
             self.calls.remove(&of_call(name, outcome));
         }
         self.durations.remove(&of_server);
+    }
+
+    /// Takes the state of the memory budgets: of the daemon, of its clients, and of each server.
+    pub(crate) fn set_memory<'a>(
+        &self,
+        daemon: &Budget,
+        clients: &Budget,
+        servers: impl IntoIterator<Item = (String, &'a Budget)>,
+    ) {
+        let MemoryMetrics { used, limit, losses } = &self.memory;
+        used.clear();
+        limit.clear();
+        losses.clear();
+        let set = |label: OfBudget, budget: &Budget| {
+            let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+            used.get_or_create(&label).set(gauge(budget.used()));
+            limit.get_or_create(&label).set(gauge(budget.limit()));
+            losses.get_or_create(&label).set(gauge(budget.losses()));
+        };
+        set(OfBudget { budget: Word("daemon"), server: String::new() }, daemon);
+        set(OfBudget { budget: Word("clients"), server: String::new() }, clients);
+        for (server, budget) in servers {
+            set(OfBudget { budget: Word("server"), server }, budget);
+        }
     }
 
     /// Everything as text, with the servers that there are now: name, status, restarts.
@@ -273,6 +327,25 @@ mod tests {
         }
         let text = metrics.render([]).unwrap();
         assert!(has(&text, r#"cofer_servers{status="ready"} 0"#), "{text}");
+    }
+
+    #[test]
+    fn memory_budgets_are_shown_by_owner() {
+        let metrics = Metrics::default();
+        let daemon = Budget::new(1000);
+        let (clients, server) = (daemon.child(500), daemon.child(300));
+        let _held = server.try_charge(120).unwrap();
+        server.count_loss();
+        metrics.set_memory(&daemon, &clients, [("fs".to_owned(), &*server)]);
+        let text = metrics.render([]).unwrap();
+        for line in [
+            r#"cofer_memory_used_bytes{budget="daemon",server=""} 120"#,
+            r#"cofer_memory_used_bytes{budget="server",server="fs"} 120"#,
+            r#"cofer_memory_limit_bytes{budget="clients",server=""} 500"#,
+            r#"cofer_memory_losses{budget="server",server="fs"} 1"#,
+        ] {
+            assert!(has(&text, line), "{line} is not in\n{text}");
+        }
     }
 
     #[test]

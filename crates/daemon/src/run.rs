@@ -9,11 +9,11 @@ use std::time::Duration;
 use cofer_chat::Environment;
 use cofer_mcp::http::Identity;
 use cofer_runtime::podman::Podman;
-use cofer_runtime::{become_subreaper, raise_open_files, sweep};
+use cofer_runtime::{become_subreaper, host_memory, raise_open_files, sweep};
 use cofer_store::Store;
 use cofer_supervisor::{
-    ContainerLauncher, EventBus, LauncherByKind, ProcessLauncher, RemoteLauncher, Supervisor,
-    SupervisorConfig,
+    ContainerLauncher, EventBus, LauncherByKind, Memory, ProcessLauncher, RemoteLauncher,
+    Supervisor, SupervisorConfig,
 };
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
@@ -29,6 +29,7 @@ use crate::failure::DaemonError;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::guard::Guard;
+use crate::heap::keep_trimmed;
 use crate::listen;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
@@ -41,6 +42,8 @@ use crate::validate::Surroundings;
 
 /// How long open requests may take to end once all servers have.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
+/// Which part of the machine's memory messages may use, unless that is configured.
+const MEMORY_PART: u64 = 4;
 
 /// What a person decides about the daemon.
 #[derive(Debug, Clone)]
@@ -53,6 +56,8 @@ pub struct Config {
     pub database_url: Option<String>,
     /// The longest message, in either direction.
     pub max_message_bytes: usize,
+    /// How many bytes of messages may be kept; a quarter of the machine's memory if not given.
+    pub max_memory: Option<u64>,
     /// How many servers start at once when the daemon does.
     pub start_parallelism: usize,
     /// The program that contains each server.
@@ -100,6 +105,8 @@ pub async fn run(
         closing.clone().run_until_cancelled_owned(clear_containers(Arc::clone(&containers))),
     );
     background.spawn(connections.clone().sweep_until_closing());
+    let trimming = keep_trimmed(Arc::clone(app.memory.daemon()));
+    background.spawn(closing.clone().run_until_cancelled_owned(trimming));
     let count = app.registry.boot().await?;
     background.spawn(app.gateway.clone().run(app.registry.changes()));
     let url = format!("http://{}", reachable(address));
@@ -223,20 +230,25 @@ fn assemble(
     let owner = data_dir.owner_id().to_string();
     let processes = ProcessLauncher::new(config.shim.clone(), owner, daemon_id);
     let identity = config.identity.clone();
-    let remotes = RemoteLauncher::new(config.max_message_bytes, identity, daemon_id);
+    let limit = config.max_memory.unwrap_or_else(|| host_memory() / MEMORY_PART);
+    let memory = Memory::new(limit, config.max_message_bytes);
+    tracing::info!(target: "START", bytes = limit, "memory for messages");
+    let remotes =
+        RemoteLauncher::new(config.max_message_bytes, Arc::clone(&memory), identity, daemon_id);
     let supervisor = Supervisor::new(
         SupervisorConfig {
             log_dir,
             max_message: config.max_message_bytes,
             boot_parallelism: config.start_parallelism,
             daemon_id,
+            memory: Arc::clone(&memory),
         },
         Arc::new(LauncherByKind::new(processes, Arc::clone(&containers) as _, remotes)),
         Arc::new(StoreRecorder::new(Arc::clone(&store))),
         Arc::clone(&counter) as _,
         EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),
     );
-    let gateway = Gateway::new(supervisor.clone(), daemon_id, closing.clone());
+    let gateway = Gateway::new(supervisor.clone(), daemon_id, Arc::clone(&memory), closing.clone());
     let environment = Environment::read(|variable| std::env::var(variable).ok());
     let chat = Chat::new(Arc::clone(&store), supervisor.clone(), environment, closing.clone());
     Ok(App::new(Parts {
@@ -250,6 +262,7 @@ fn assemble(
         surroundings: Surroundings::of_this_process(own),
         machine: Arc::clone(&config.machine),
         max_message: config.max_message_bytes,
+        memory,
         closing,
     }))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cofer_model::{Health, MASK, ServerSpec, ServerView, Status, Usage};
+use cofer_model::{Budget, Health, MASK, ServerSpec, ServerView, Status, Usage};
 use cofer_store::ServerRecord;
 use cofer_supervisor::{ServerHandle, Snapshot};
 use serde_json::Value;
@@ -37,7 +37,9 @@ pub(crate) fn server_view(
     let warnings = warnings(&spec, &snapshot, handle.noise_lines());
     let peer = snapshot.peer.as_deref();
     let facts = handle.facts().unwrap_or_default();
-    let health = if snapshot.health_reasons.is_empty() { Health::Ok } else { Health::Warning };
+    let mut health_reasons = snapshot.health_reasons.clone();
+    health_reasons.extend(memory_reason(handle.memory()));
+    let health = if health_reasons.is_empty() { Health::Ok } else { Health::Warning };
     ServerView {
         id,
         name: spec.name.to_string(),
@@ -87,7 +89,7 @@ pub(crate) fn server_view(
         last_crash_at: snapshot.last_crash_at,
         next_restart_at: snapshot.next_restart_at,
         health,
-        health_reasons: snapshot.health_reasons.clone(),
+        health_reasons,
         usage: measured.usage,
         isolation: measured.isolation,
         capabilities: peer.map(|peer| peer.capabilities.clone()),
@@ -97,6 +99,17 @@ pub(crate) fn server_view(
         created_at,
         updated_at,
     }
+}
+
+/// Says that messages of the server were rejected or discarded for lack of memory.
+fn memory_reason(memory: &Budget) -> Option<String> {
+    let (losses, limit) = (memory.losses(), memory.limit());
+    (losses > 0).then(|| {
+        format!(
+            "its memory limit of {limit} bytes was reached: {losses} messages from or to it were \
+             rejected or discarded since it was started; `--max-memory` of `cofer serve` raises the limit"
+        )
+    })
 }
 
 fn masked(values: &BTreeMap<String, String>, reveal: bool) -> BTreeMap<String, String> {

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofer_model::{Budget, Charge};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use tokio::time::Instant;
@@ -33,6 +34,8 @@ use crate::questions::Questions;
 use crate::reader::{Listener, read_messages};
 use crate::writer::write_messages;
 
+/// Up to this length the params of a call are not charged against the memory budget.
+const UNCHARGED: usize = 16 * 1024;
 /// Longer than any server runs.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
@@ -44,7 +47,7 @@ pub struct Bridge {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    config: BridgeConfig,
+    pub(crate) config: BridgeConfig,
     era: AtomicBool,
     turns: Semaphore,
     waiting: AtomicUsize,
@@ -77,15 +80,16 @@ impl Bridge {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
+        let lines = LineReader::within(stdout, config.max_message, &config.memory);
         let stdin = Arc::new(Stdin::new(stdin));
         let (outbox, inbox) = Outbox::new(Arc::clone(&stdin), config.max_in_flight + 256);
         let pending = Arc::new(Pending::default());
         let closing = CancellationToken::new();
         tasks.spawn(write_messages(stdin, inbox, Arc::clone(&pending), closing.clone()));
         let shared = Arc::new(Shared {
-            config,
             era: AtomicBool::new(false),
             turns: Semaphore::new(config.max_in_flight),
+            config,
             waiting: AtomicUsize::new(0),
             held_bytes: AtomicUsize::new(0),
             pending,
@@ -98,11 +102,7 @@ impl Bridge {
             listening_for_life: AtomicBool::new(false),
             life: Notify::new(),
         });
-        tasks.spawn(read_messages(
-            LineReader::new(stdout, config.max_message),
-            Arc::clone(&shared),
-            listener,
-        ));
+        tasks.spawn(read_messages(lines, Arc::clone(&shared), listener));
         Self { shared }
     }
 
@@ -164,6 +164,16 @@ impl Bridge {
         self.shared.era.store(era == Era::Discover, Ordering::Relaxed);
     }
 
+    /// The memory budget of the peer.
+    pub(crate) fn memory(&self) -> &Arc<Budget> {
+        &self.shared.config.memory
+    }
+
+    /// The longest message.
+    pub(crate) fn max_message(&self) -> usize {
+        self.shared.config.max_message
+    }
+
     /// The era in which the conversation is held.
     pub fn era(&self) -> Era {
         if self.shared.era.load(Ordering::Relaxed) { Era::Discover } else { Era::Initialize }
@@ -198,7 +208,7 @@ impl Bridge {
         let answer = async {
             shared.send(id, message).await.map_err(|Closed| CallError::Disconnected)?;
             sent.store(true, Ordering::Relaxed);
-            wait_for(reply, shared.config.max_message, marks).await
+            wait_for(reply, &shared.config, marks).await
         };
         let deadline = tokio::time::sleep(request.timeout);
         tokio::pin!(answer, deadline);
@@ -226,7 +236,7 @@ impl Bridge {
 
 async fn wait_for(
     reply: oneshot::Receiver<Reply>,
-    cap: usize,
+    config: &BridgeConfig,
     marks: &mut Marks,
 ) -> Result<Bytes, CallError> {
     match reply.await {
@@ -235,7 +245,13 @@ async fn wait_for(
             marks.began = Some(began);
             outcome.map_err(CallError::Rpc)
         }
-        Ok(Reply::TooLarge { bytes }) => Err(CallError::AnswerTooLarge { bytes, cap: cap as u64 }),
+        Ok(Reply::TooLarge { bytes }) => {
+            Err(CallError::AnswerTooLarge { bytes, cap: config.max_message as u64 })
+        }
+        Ok(Reply::OutOfMemory) => Err(CallError::OutOfMemory {
+            what: "the server's answer",
+            limit: config.memory.limit(),
+        }),
         Ok(Reply::Closed) | Err(_) => Err(CallError::Disconnected),
     }
 }
@@ -261,14 +277,24 @@ impl Shared {
         }
     }
 
-    /// Counts a call's bytes while it lives. One call alone is always let in.
-    fn hold(&self, bytes: usize) -> Result<Counted<'_>, CallError> {
+    /// Counts a call's bytes while it lives. One call alone is always let in, as far as the memory
+    /// budget has room for it. Small params are not charged, for the sake of the calls' speed:
+    /// `max_in_flight` and `queue_limit` bound their number.
+    fn hold(&self, bytes: usize) -> Result<Held<'_>, CallError> {
         let before = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let held = Counted { counter: &self.held_bytes, by: bytes };
+        let counted = Counted { counter: &self.held_bytes, by: bytes };
         if before > 0 && before + bytes > self.config.held_bytes_limit {
             return Err(CallError::Overloaded { waiting: self.waiting.load(Ordering::Relaxed) });
         }
-        Ok(held)
+        if bytes <= UNCHARGED {
+            return Ok(Held { _counted: counted, _charge: None });
+        }
+        let memory = &self.config.memory;
+        let charge = memory.try_charge(bytes).ok_or_else(|| {
+            memory.count_loss();
+            CallError::OutOfMemory { what: "the request", limit: memory.limit() }
+        })?;
+        Ok(Held { _counted: counted, _charge: Some(charge) })
     }
 
     /// Sends request `id`; waits while the peer does not read.
@@ -332,6 +358,12 @@ impl Marks {
             read: ended - began,
         }
     }
+}
+
+/// The bytes of a call's params.
+struct Held<'a> {
+    _counted: Counted<'a>,
+    _charge: Option<Charge>,
 }
 
 /// Takes what it counted off again.

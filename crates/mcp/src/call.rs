@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cofer_model::Budget;
 
 use crate::caller::Caller;
 use crate::message::RpcError;
 use crate::pending::Owner;
 
 /// How much a bridge takes on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct BridgeConfig {
     /// Requests the peer is given at once.
     pub max_in_flight: usize,
@@ -20,6 +21,8 @@ pub struct BridgeConfig {
     pub held_bytes_limit: usize,
     /// The longest message, in either direction.
     pub max_message: usize,
+    /// The memory that the peer's messages, and calls to it, may use.
+    pub memory: Arc<Budget>,
 }
 
 impl Default for BridgeConfig {
@@ -29,6 +32,7 @@ impl Default for BridgeConfig {
             queue_limit: 512,
             held_bytes_limit: 256 << 20,
             max_message: 64 << 20,
+            memory: Budget::unlimited(),
         }
     }
 }
@@ -123,6 +127,14 @@ pub enum CallError {
     Overloaded {
         /// How many.
         waiting: usize,
+    },
+    /// The memory budget has no room for the request, for the answer, or for a list.
+    #[error("the memory limit of {limit} bytes has no room for {what}")]
+    OutOfMemory {
+        /// The message that was rejected or discarded.
+        what: &'static str,
+        /// The limit that it did not fit in, in bytes.
+        limit: u64,
     },
     /// The request is over the cap.
     #[error("the request has {bytes} bytes, and at most {cap} are let through")]

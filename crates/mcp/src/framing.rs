@@ -1,18 +1,35 @@
-//! Cuts a byte stream into lines, with a cap on their length.
+//! Cuts a byte stream into lines, with a cap on their length and a budget for their memory.
 //!
-//! A line over the cap does not end the conversation: it is passed over while it comes in,
-//! and told as `Frame::TooLong` with the id of the message, so that only its asker fails.
+//! A line over the cap, or one for which the budget has no room, does not end the conversation: it
+//! is discarded while it comes in, and reported with the id of the message, so that only its
+//! caller fails.
+//!
+//! A line of at most [`COPIED`] bytes is copied out of the read buffer and is not charged: it is as
+//! small as the buffers of the connection that waits for it, and whoever queues it charges it
+//! there. A longer one keeps its buffer, with a charge for all of it, until the last slice of it is
+//! dropped. The read buffer itself is charged as soon as it is larger than [`READ_SIZE`].
 
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
+use cofer_model::{Budget, Charge};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
+use crate::memory::attach;
 use crate::oversize::IdScanner;
 
 /// How much room is made for one read, at least.
 const READ_SIZE: usize = 64 * 1024;
+/// Up to this length a line is copied out of the buffer.
+const COPIED: usize = 16 * 1024;
+/// How long a line waits for others to release memory before it is discarded. Meanwhile nothing
+/// is read, so that the peer's pipe fills up and the peer blocks.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The pause between two attempts to charge.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What stands on one line.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,16 +45,29 @@ pub enum Frame {
         /// The id of the request it is, as JSON, where it is one.
         request: Option<Bytes>,
     },
+    /// The memory budget had no room for it.
+    Unaffordable {
+        /// How many bytes it had.
+        bytes: u64,
+        /// The request that it answers, if the id could be found.
+        id: Option<u64>,
+        /// The id of the request that it is, as JSON, if it is one.
+        request: Option<Bytes>,
+    },
 }
 
 /// Reads lines from a stream.
 #[derive(Debug)]
 pub struct LineReader<R> {
     source: R,
-    buffer: BytesMut,
-    /// How much of `buffer` is known to hold no line end.
+    buffer: Vec<u8>,
+    /// Where the next line begins in `buffer`; before it is what was given out.
+    start: usize,
+    /// Up to where `buffer` is known to hold no line end.
     scanned: usize,
     cap: usize,
+    /// For the capacity of `buffer`, while that is above `READ_SIZE`.
+    charge: Charge,
     /// How long the last line was: the next is likely to be as long.
     last_length: usize,
     skipping: Option<Skipped>,
@@ -49,11 +79,12 @@ pub struct LineReader<R> {
     given: Instant,
 }
 
-/// A line over the cap, while it goes by.
+/// A line that is not kept, while it goes by.
 #[derive(Debug, Default)]
 struct Skipped {
     bytes: u64,
     ids: IdScanner,
+    unaffordable: bool,
 }
 
 impl Skipped {
@@ -61,17 +92,32 @@ impl Skipped {
         self.bytes += bytes.len() as u64;
         self.ids.feed(bytes);
     }
+
+    fn frame(self) -> Frame {
+        let (bytes, id, request) = (self.bytes, self.ids.id(), self.ids.request());
+        match self.unaffordable {
+            true => Frame::Unaffordable { bytes, id, request },
+            false => Frame::TooLong { bytes, id, request },
+        }
+    }
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Reads from `source` lines of at most `cap` bytes.
+    /// Reads from `source` lines of at most `cap` bytes, without a budget.
     pub fn new(source: R, cap: usize) -> Self {
+        Self::within(source, cap, &Budget::unlimited())
+    }
+
+    /// Reads from `source` lines of at most `cap` bytes, as far as `memory` has room for them.
+    pub fn within(source: R, cap: usize, memory: &Arc<Budget>) -> Self {
         let now = Instant::now();
         Self {
             source,
-            buffer: BytesMut::new(),
+            buffer: Vec::new(),
+            start: 0,
             scanned: 0,
             cap,
+            charge: Charge::none(memory),
             last_length: 0,
             skipping: None,
             last_read: now,
@@ -94,7 +140,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                     return Ok(Some(frame));
                 }
             }
-            self.make_room();
+            self.make_room().await;
             if self.source.read_buf(&mut self.buffer).await? == 0 {
                 self.given = self.began.take().unwrap_or(self.last_read);
                 return Ok(self.rest());
@@ -105,135 +151,138 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// A long line grows its buffer by doubling, so that its cost stays linear; where lines are
-    /// long again and again, the room for one is made at once and nothing is copied.
-    fn make_room(&mut self) {
-        let room = self.buffer.capacity() - self.buffer.len();
-        if self.buffer.is_empty() && self.last_length > READ_SIZE && room < self.last_length {
-            self.buffer.reserve(self.last_length + READ_SIZE);
-        } else if room < READ_SIZE / 2 {
-            self.buffer.reserve(READ_SIZE.max(self.buffer.len()));
+    /// long again and again, it grows once, to the length of the last. That is done only when the
+    /// first read of a line is full: an idle reader holds no more than `READ_SIZE`.
+    async fn make_room(&mut self) {
+        self.close_gap();
+        let length = self.buffer.len();
+        if self.buffer.capacity() - length >= READ_SIZE / 2 {
+            return;
         }
+        let expected = if length > 0 { self.last_length.saturating_sub(length) } else { 0 };
+        // Past the cap a line is discarded, and needs no more room than one read.
+        let more = length.max(expected).min(self.cap.saturating_sub(length));
+        let wanted = length + more + READ_SIZE;
+        if length > 0 && !self.afford(wanted).await {
+            self.skipping.get_or_insert_default().unaffordable = true;
+            self.pass_over();
+            return self.buffer.reserve_exact(READ_SIZE);
+        }
+        self.buffer.reserve_exact(wanted - length);
+    }
+
+    /// Moves the beginning of a line to the beginning of the buffer, if that is nearly full.
+    fn close_gap(&mut self) {
+        if self.start == self.buffer.len() {
+            self.buffer.clear();
+            if self.buffer.capacity() > READ_SIZE {
+                self.buffer = Vec::new();
+                drop(self.charge.take());
+            }
+        } else if self.start > 0 && self.buffer.capacity() - self.buffer.len() < READ_SIZE / 2 {
+            self.buffer.drain(..self.start);
+        } else {
+            return;
+        }
+        self.scanned -= self.start;
+        self.start = 0;
+    }
+
+    /// Charges a buffer of `capacity` bytes; waits for a while for others to release theirs.
+    async fn afford(&mut self, capacity: usize) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.charge.resize(capacity) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(PAUSE).await;
+        }
+        true
     }
 
     /// Takes a whole line off the buffer, where there is one.
     fn cut(&mut self) -> Option<Frame> {
         let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
             self.scanned = self.buffer.len();
-            if self.skipping.is_some() || self.buffer.len() > self.cap {
+            if self.skipping.is_some() || self.buffer.len() - self.start > self.cap {
                 self.pass_over();
             }
             return None;
         };
-        let line = self.buffer.split_to(self.scanned + at);
+        let end = self.scanned + at;
         self.given = self.began.unwrap_or(self.last_read);
         // What stands behind the line came with its end.
-        self.began = (self.buffer.len() > 1).then_some(self.last_read);
-        self.last_length = line.len();
-        self.buffer.advance(1);
-        self.scanned = 0;
-        Some(self.finish(line))
+        self.began = (end + 1 < self.buffer.len()).then_some(self.last_read);
+        self.last_length = end - self.start;
+        Some(self.finish(end))
     }
 
     /// What is left when the stream ends, where its last line has no end.
     fn rest(&mut self) -> Option<Frame> {
-        let line = self.buffer.split();
-        self.scanned = 0;
-        if line.is_empty() && self.skipping.is_none() {
+        let end = self.buffer.len();
+        if end == self.start && self.skipping.is_none() {
             return None;
         }
-        Some(self.finish(line)).filter(|frame| *frame != Frame::Line(Bytes::new()))
+        Some(self.finish(end)).filter(|frame| *frame != Frame::Line(Bytes::new()))
     }
 
-    fn finish(&mut self, line: BytesMut) -> Frame {
+    /// Gives out the line that ends before `end`, and goes on behind it.
+    fn finish(&mut self, end: usize) -> Frame {
+        let line = &self.buffer[self.start..end];
+        let next = (end + 1).min(self.buffer.len());
         if let Some(mut skipped) =
             self.skipping.take().or_else(|| (line.len() > self.cap).then(Skipped::default))
         {
-            skipped.pass(&line);
-            let (id, request) = (skipped.ids.id(), skipped.ids.request());
-            return Frame::TooLong { bytes: skipped.bytes, id, request };
+            skipped.pass(line);
+            (self.start, self.scanned) = (next, next);
+            return skipped.frame();
         }
-        let end =
+        let length =
             line.iter().rposition(|byte| !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
-        Frame::Line(line.freeze().slice(..end))
+        if length > COPIED {
+            return self.give_buffer(length, next);
+        }
+        let line = Bytes::copy_from_slice(&line[..length]);
+        (self.start, self.scanned) = (next, next);
+        Frame::Line(line)
+    }
+
+    /// Gives out the line of `length` bytes with its buffer, and goes on with what is behind it in
+    /// another.
+    fn give_buffer(&mut self, length: usize, next: usize) -> Frame {
+        let behind = self.buffer[next..].to_vec();
+        let mut line = std::mem::replace(&mut self.buffer, behind);
+        line.truncate(self.start + length);
+        line.drain(..self.start);
+        (self.start, self.scanned) = (0, 0);
+        // Beyond this, what a smaller buffer saves is worth the move.
+        if line.capacity() - line.len() > line.len() / 8 {
+            line.shrink_to_fit();
+        }
+        let mut charge = self.charge.take();
+        // At most what one read of the pipe brings; charged with the next growth otherwise.
+        if self.buffer.capacity() > READ_SIZE && !self.charge.resize(self.buffer.capacity()) {
+            tracing::debug!("no memory left to charge what was read behind a line");
+        }
+        // A line in a buffer that was too small to be charged is charged from here on.
+        if !charge.resize(line.capacity()) {
+            let mut skipped = Skipped { unaffordable: true, ..Skipped::default() };
+            skipped.pass(&line);
+            return skipped.frame();
+        }
+        Frame::Line(attach(charge, line))
     }
 
     fn pass_over(&mut self) {
         let skipped = self.skipping.get_or_insert_default();
-        skipped.pass(&self.buffer);
+        skipped.pass(&self.buffer[self.start..]);
         // A fresh buffer gives the memory of the long line back.
-        self.buffer = BytesMut::new();
-        self.scanned = 0;
+        self.buffer = Vec::new();
+        drop(self.charge.take());
+        (self.start, self.scanned) = (0, 0);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use tokio_test::io::Builder;
-
-    async fn frames(chunks: &[&[u8]], cap: usize) -> Vec<Frame> {
-        let mut builder = Builder::new();
-        for chunk in chunks.iter().filter(|chunk| !chunk.is_empty()) {
-            builder.read(chunk);
-        }
-        let mut reader = LineReader::new(builder.build(), cap);
-        let mut frames = Vec::new();
-        while let Some(frame) = reader.next().await.unwrap() {
-            frames.push(frame);
-        }
-        frames
-    }
-
-    fn line(text: &str) -> Frame {
-        Frame::Line(Bytes::copy_from_slice(text.as_bytes()))
-    }
-
-    fn too_long(bytes: u64, id: Option<u64>) -> Frame {
-        Frame::TooLong { bytes, id, request: None }
-    }
-
-    #[tokio::test]
-    async fn lines_come_out_whole_however_they_came_in() {
-        let found = frames(&[b"{\"a\"", b":1}\r\n\n  \n{\"b\":2}\n{\"c", b"\":3}"], 100).await;
-        assert_eq!(found, [line("{\"a\":1}"), line("{\"b\":2}"), line("{\"c\":3}")]);
-    }
-
-    #[tokio::test]
-    async fn a_line_over_the_cap_costs_only_itself() {
-        let long = format!("{{\"result\":\"{}\",\"id\":5}}\n", "x".repeat(50));
-        let (head, tail) = long.as_bytes().split_at(40);
-        let found = frames(&[head, tail, b"{\"id\":6}\n"], 20).await;
-        assert_eq!(found, [too_long(long.len() as u64 - 1, Some(5)), line("{\"id\":6}")]);
-    }
-
-    #[tokio::test]
-    async fn a_line_at_the_cap_is_a_line() {
-        let found = frames(&[b"12345\n123456\n"], 5).await;
-        assert_eq!(found, [line("12345"), too_long(6, None)]);
-    }
-
-    #[tokio::test]
-    async fn a_long_line_without_an_end_is_told_at_the_end_of_the_stream() {
-        assert_eq!(frames(&[b"123", b"456"], 5).await, [too_long(6, None)]);
-    }
-
-    proptest! {
-        #[test]
-        fn chunks_do_not_matter(lines in prop::collection::vec("[a-z\"{}:]{0,30}", 0..8), cuts in prop::collection::vec(0usize..200, 0..6), cap in 1usize..40) {
-            let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
-            let mut at: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
-            at.extend([0, text.len()]);
-            at.sort_unstable();
-            let chunks: Vec<&[u8]> = at.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let found = runtime.block_on(frames(&chunks, cap));
-            let expected: Vec<(bool, usize)> = lines.iter().filter(|line| !line.is_empty()).map(|line| (line.len() > cap, line.len())).collect();
-            let told: Vec<(bool, usize)> = found.iter().map(|frame| match frame {
-                Frame::Line(line) => (false, line.len()),
-                Frame::TooLong { bytes, .. } => (true, *bytes as usize),
-            }).collect();
-            prop_assert_eq!(told, expected);
-        }
-    }
-}
+#[path = "framing_tests.rs"]
+mod tests;

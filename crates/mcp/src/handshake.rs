@@ -15,6 +15,9 @@ use crate::call::{CallError, Request};
 use crate::message::RpcError;
 use crate::params::Era;
 
+/// The largest answer to `initialize`: it is kept, parsed, while the server runs.
+const MAX_ANSWER: usize = 1 << 20;
+
 /// The newest revision that is opened by `initialize`.
 pub const LATEST_WITH_INITIALIZE: &str = "2025-11-25";
 /// The revision that has no opening.
@@ -124,6 +127,10 @@ async fn ask(
     timeout: Duration,
 ) -> Result<Result<Answer, RpcError>, HandshakeError> {
     match bridge.call(Request::new(method, Some(params), timeout).urgent()).await.result {
+        Ok(bytes) if bytes.len() > MAX_ANSWER => {
+            let reason = format!("it has {} bytes, more than {MAX_ANSWER}", bytes.len());
+            Err(HandshakeError::Nonsense { method, reason })
+        }
         Ok(bytes) => match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Ok(Answer { value, bytes })),
             Err(error) => Err(HandshakeError::Nonsense { method, reason: error.to_string() }),

@@ -14,6 +14,7 @@ mod handshake;
 pub mod http;
 mod listing;
 mod members;
+mod memory;
 mod message;
 mod object;
 mod outbox;
@@ -34,6 +35,7 @@ pub use handshake::{
 };
 pub use listing::{Listing, collect_pages};
 pub use members::{member, member_beginning};
+pub use memory::{attach, build_charged};
 pub use message::{Incoming, Malformed, Message, RpcError};
 pub use object::read_object;
 pub use oversize::IdScanner;

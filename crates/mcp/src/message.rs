@@ -1,10 +1,23 @@
 //! One JSON-RPC message: id and method are read, everything else stays the bytes it came in.
 
 use bytes::Bytes;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::members::member;
 use crate::object::read_object;
+
+/// The longest method, and the longest id of a request: both are kept, beside any budget, for as
+/// long as the request is.
+const MAX_NAME: usize = 1024;
+/// The most messages in one batch.
+const MAX_BATCH: usize = 4096;
+/// The largest error of a peer whose `data` is read: parsed, JSON takes many times its memory.
+const MAX_ERROR: usize = 256 * 1024;
+/// What is repeated of an error that has no message.
+const MAX_REPEATED: usize = 1024;
 
 /// What one line holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +84,7 @@ impl Incoming {
         match line.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'{') => Message::parse(line, line).map(Self::One),
             Some(b'[') => {
-                let parts: Vec<&RawValue> = serde_json::from_slice(line).map_err(malformed)?;
+                let Parts(parts) = serde_json::from_slice(line).map_err(malformed)?;
                 parts
                     .into_iter()
                     .map(|part| Message::parse(line, part.get().as_bytes()))
@@ -89,12 +102,18 @@ impl Message {
         let envelope = Envelope::read(part)?;
         let slice = |value: &[u8]| line.slice_ref(value);
         let id = envelope.id.filter(|id| *id != b"null");
+        let is_long = |part: Option<&[u8]>| part.is_some_and(|part| part.len() > MAX_NAME);
+        if is_long(envelope.method) || envelope.method.is_some() && is_long(id) {
+            let reason = format!("its method or id has more than {MAX_NAME} bytes");
+            return Err(Malformed { reason });
+        }
         match (envelope.method, envelope.result, envelope.error) {
             (Some(method), None, None) => {
                 let params = envelope.params.map(slice);
                 let method = serde_json::from_slice(method).map_err(malformed)?;
                 Ok(match id {
-                    Some(id) => Self::Request { id: slice(id), method, params },
+                    // An id outlives its params, and as a slice would keep all of them.
+                    Some(id) => Self::Request { id: Bytes::copy_from_slice(id), method, params },
                     None => Self::Notification { method, params },
                 })
             }
@@ -133,17 +152,15 @@ impl RpcError {
     /// An error of a peer that bends the form is still an error: what is missing gets a stand-in.
     fn read(raw: Bytes) -> Self {
         let json = &raw[..];
-        let value: Value = serde_json::from_slice(json).unwrap_or(Value::Null);
-        let code = value.get("code").and_then(Value::as_i64).unwrap_or(-32603);
-        let message = match value.get("message").and_then(Value::as_str) {
-            Some(message) => message.to_owned(),
-            None => format!(
-                "the server answered an error without a message: {}",
-                String::from_utf8_lossy(json)
-            ),
-        };
-        let data = value.get("data").cloned();
-        Self { code, message, data, raw: Some(Box::new(raw)) }
+        let code = member(json, "code").and_then(|code| serde_json::from_slice(code).ok());
+        let message = member(json, "message").and_then(|text| serde_json::from_slice(text).ok());
+        let message = message.unwrap_or_else(|| {
+            let start = String::from_utf8_lossy(&json[..json.len().min(MAX_REPEATED)]);
+            format!("the server answered an error without a message: {start}")
+        });
+        let data = member(json, "data").filter(|_| json.len() <= MAX_ERROR);
+        let data = data.and_then(|data| serde_json::from_slice(data).ok());
+        Self { code: code.unwrap_or(-32603), message, data, raw: Some(Box::new(raw)) }
     }
 }
 
@@ -153,6 +170,37 @@ fn malformed(error: serde_json::Error) -> Malformed {
 
 fn own_id(id: Option<&[u8]>) -> Option<u64> {
     id.and_then(|id| std::str::from_utf8(id).ok()?.parse().ok())
+}
+
+/// The parts of a batch. Their number is limited: read as messages, the shortest ones take ten
+/// times the memory of their line.
+pub(crate) struct Parts<'a>(pub(crate) Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Parts<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct PartsVisitor;
+        impl<'de> Visitor<'de> for PartsVisitor {
+            type Value = Parts<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "a batch of at most {MAX_BATCH} messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Parts<'de>, A::Error> {
+                let mut parts = Vec::new();
+                while let Some(part) = seq.next_element()? {
+                    if parts.len() == MAX_BATCH {
+                        return Err(A::Error::custom(format!(
+                            "a batch has at most {MAX_BATCH} messages"
+                        )));
+                    }
+                    parts.push(part);
+                }
+                Ok(Parts(parts))
+            }
+        }
+        deserializer.deserialize_seq(PartsVisitor)
+    }
 }
 
 /// The parts of a message that routing needs, each as JSON. Of a key that stands twice the

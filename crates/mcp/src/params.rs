@@ -76,7 +76,8 @@ fn own_token(params: Option<Bytes>, id: u64) -> (Option<Bytes>, Option<Bytes>) {
     let Some(token) = find_meta(&params).and_then(|meta| meta.token) else {
         return (Some(params), None);
     };
-    let own = params.slice(token.clone());
+    // Kept while the call lives, for which the whole body would be too much.
+    let own = Bytes::copy_from_slice(&params[token.clone()]);
     (Some(splice(&params, token, id.to_string().as_bytes())), Some(own))
 }
 

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use cofer_model::Budget;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::caller::{Caller, ClientId};
+use crate::memory::build_charged;
 use crate::message::RpcError;
 use crate::params::with_token;
 
@@ -24,6 +26,8 @@ pub(crate) enum Reply {
     },
     /// The peer's answer was over the cap.
     TooLarge { bytes: u64 },
+    /// The memory budget had no room for the peer's answer.
+    OutOfMemory,
     /// The peer is gone.
     Closed,
 }
@@ -139,8 +143,16 @@ impl Pending {
         entry.is_some_and(|entry| entry.reply.send(Reply::TooLarge { bytes }).is_ok())
     }
 
-    /// Notes progress of request `id` and tells its caller of it.
-    pub(crate) fn progressed(&self, id: u64, params: &Bytes) {
+    /// Fails request `id`, whose answer was discarded for lack of memory.
+    pub(crate) fn out_of_memory(&self, id: u64) {
+        if let Some(entry) = self.lock().entries.remove(&id) {
+            // The caller may have gone in the same moment.
+            entry.reply.send(Reply::OutOfMemory).ok();
+        }
+    }
+
+    /// Notes progress of request `id` and passes it to its caller, as far as `memory` has room.
+    pub(crate) fn progressed(&self, id: u64, params: &Bytes, memory: &Arc<Budget>) {
         let told = {
             let mut state = self.lock();
             let Some(entry) = state.entries.get_mut(&id) else {
@@ -153,7 +165,12 @@ impl Pending {
             }
         };
         if let Some((caller, token)) = told {
-            caller.progressed(with_token(params, &token));
+            // The copy with the caller's token outlives the line, and may be as large.
+            let length = params.len() + token.len();
+            let copy = build_charged(memory, length, || with_token(params, &token));
+            if let Some(params) = copy {
+                caller.progressed(params);
+            }
         }
     }
 

@@ -22,6 +22,8 @@ pub trait Listener: Send + Sync + 'static {
     fn noise(&self, line: &[u8]);
     /// A line over the cap.
     fn oversized(&self, bytes: u64);
+    /// A line for which the memory budget had no room.
+    fn unaffordable(&self, bytes: u64);
 }
 
 impl Shared {
@@ -36,7 +38,7 @@ impl Shared {
                 if let Some(params) = &params
                     && let Some(id) = progress_token(params)
                 {
-                    self.pending.progressed(id, params);
+                    self.pending.progressed(id, params, &self.config.memory);
                 }
             }
             Message::Notification { method, params } if method == "notifications/cancelled" => {
@@ -83,6 +85,11 @@ impl Shared {
         };
         caller.asked(Question::new(Arc::clone(self), question, id, method, params));
         Ok(())
+    }
+
+    /// Answers a request of the peer's that was not kept.
+    fn reject(&self, id: &Bytes, reason: String) {
+        self.send_or_drop(answer_with(id, &Err(RpcError::new(-32603, reason))));
     }
 
     /// A question has its answer, which gives its asker new time; false where it was taken back.
@@ -132,10 +139,21 @@ pub(crate) async fn read_messages<R>(
                 }
                 Err(_) => listener.noise(&line),
             },
-            Ok(Some(Frame::TooLong { bytes, id, .. })) => {
+            Ok(Some(Frame::TooLong { bytes, id, request })) => {
                 listener.oversized(bytes);
-                if let Some(id) = id {
-                    shared.pending.too_large(id, bytes);
+                let reason = format!("the request has {bytes} bytes, over the cap");
+                match request {
+                    Some(request) => shared.reject(&request, reason),
+                    None => drop(id.map(|id| shared.pending.too_large(id, bytes))),
+                }
+            }
+            Ok(Some(Frame::Unaffordable { bytes, id, request })) => {
+                shared.config.memory.count_loss();
+                listener.unaffordable(bytes);
+                let reason = format!("no memory left for the request of {bytes} bytes");
+                match request {
+                    Some(request) => shared.reject(&request, reason),
+                    None => drop(id.map(|id| shared.pending.out_of_memory(id))),
                 }
             }
             Ok(None) => break,

@@ -217,4 +217,5 @@ impl Listener for Deaf {
     fn notified(&self, _method: &str, _params: Option<&Bytes>) {}
     fn noise(&self, _line: &[u8]) {}
     fn oversized(&self, _bytes: u64) {}
+    fn unaffordable(&self, _bytes: u64) {}
 }

@@ -11,7 +11,7 @@ use cofer_mcp::http::{
     TransportOptions, Trouble,
 };
 use cofer_mcp::{Frame, Incoming, LineReader, Message};
-use cofer_model::Redactor;
+use cofer_model::{Budget, Redactor};
 use http::{HeaderValue, Uri};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -66,6 +66,7 @@ pub async fn connect(
         headers: hops(),
         silence: SILENCE,
         cap: MAX_MESSAGE,
+        memory: Budget::unlimited(),
         source: SOURCE.to_owned(),
         transport,
         authorizer: Arc::clone(&gateway) as Arc<dyn Authorizer>,

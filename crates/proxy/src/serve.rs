@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cofer_mcp::http::{
     Authorizer, Remote, SetupError, Transport, TransportOptions, Unattended, Unsigned, pump,
 };
-use cofer_model::Redactor;
+use cofer_model::{Budget, Redactor};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{self, Credentials, NotFound};
@@ -94,6 +94,7 @@ pub(crate) fn remote(
         headers,
         silence: options.timeout,
         cap: MAX_MESSAGE,
+        memory: Budget::unlimited(),
         source: SOURCE.to_owned(),
         transport,
         authorizer,

@@ -28,6 +28,8 @@ const LOGGED_ARGUMENTS: usize = 1000;
 const LOGGED_RESULT: usize = 200;
 /// How much of a tool's error is logged, its stack with it.
 const LOGGED_ERROR: usize = 4000;
+/// The longest method or name of a tool that is kept: a thousand calls keep theirs.
+const MAX_NAME: usize = 1024;
 
 /// The most recent calls.
 #[derive(Debug, Default)]
@@ -138,7 +140,7 @@ impl CallRecorder {
             call_id: call_id.unwrap_or_else(Uuid::new_v4),
             id,
             server,
-            method: method.into(),
+            method: head_of(method, MAX_NAME).into(),
             tool: tool.as_ref().map(|tool| Arc::clone(&tool.name)),
             started_at: start.at,
             started: start.moment,
@@ -165,7 +167,7 @@ impl CallRecord<'_> {
                 (Outcome::ToolError, None)
             }
             Ok(_) => (Outcome::Ok, None),
-            Err(error) => (outcome_of(error), Some(error.to_string())),
+            Err(error) => (outcome_of(error), Some(head_of(&error.to_string(), LOGGED_ERROR))),
         };
         let size = called.result.as_ref().map_or(0, |result| result.len() as u64);
         if self.tool.is_some() {
@@ -234,7 +236,7 @@ impl CallRecord<'_> {
                     _ => String::new(),
                 };
                 let stack = excerpt(self.log, stack.as_bytes(), LOGGED_ERROR);
-                let error = self.log.redact(error.to_string());
+                let error = self.log.redact(head_of(&error.to_string(), LOGGED_ERROR));
                 tracing::warn!(target: "TOOLS", %server, tool, %call, duration_ms, %error, %stack, "call failed");
             }
         }
@@ -319,10 +321,15 @@ impl<'a> ToolCall<'a> {
             return None;
         }
         let params = params?;
-        let name = text(member(params, "name")?)?;
+        let name = text(member(params, "name").filter(|name| name.len() <= MAX_NAME)?)?;
         let arguments = member_beginning(params, "arguments", looked_at(LOGGED_ARGUMENTS));
         Some(Self { name, arguments: arguments.unwrap_or(b"{}") })
     }
+}
+
+/// The first `limit` bytes of a text, or a little less where a character would be cut.
+fn head_of(text: &str, limit: usize) -> String {
+    text[..text.floor_char_boundary(limit)].to_owned()
 }
 
 /// The JSON string as text.
@@ -338,7 +345,7 @@ fn outcome_of(error: &CallError) -> Outcome {
     match error {
         CallError::Rpc(_) | CallError::BadParams => Outcome::McpError,
         CallError::Timeout(_) | CallError::QueueTimeout(_) => Outcome::Timeout,
-        CallError::Overloaded { .. } => Outcome::Overloaded,
+        CallError::Overloaded { .. } | CallError::OutOfMemory { .. } => Outcome::Overloaded,
         CallError::RequestTooLarge { .. } | CallError::AnswerTooLarge { .. } => Outcome::TooLarge,
         CallError::Disconnected => Outcome::Disconnected,
     }

@@ -15,8 +15,6 @@ use crate::server::ServerLog;
 
 /// How many calls are kept.
 const CALLS: usize = 200;
-/// How many bytes they may hold together.
-const BYTES: usize = 64 << 20;
 /// Up to this size a request or an answer is kept whole.
 const WHOLE: usize = 512 << 10;
 /// What is kept of a larger one: keeping more would take its memory from the next call's.
@@ -31,7 +29,7 @@ const LINES: usize = 200;
 const LATE: Duration = Duration::milliseconds(250);
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct FlightRecorder {
     kept: Mutex<Kept>,
 }
@@ -40,6 +38,9 @@ pub struct FlightRecorder {
 struct Kept {
     flights: VecDeque<Arc<Flight>>,
     bytes: usize,
+    /// How many bytes they may hold together. Charged once, for the whole life of the recorder,
+    /// so that recording a call changes no budget.
+    limit: usize,
 }
 
 /// One call, as it was on the wire.
@@ -101,6 +102,11 @@ pub(crate) struct Landing<'a> {
 }
 
 impl FlightRecorder {
+    /// A recorder that keeps calls of at most `limit` bytes together.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { kept: Mutex::new(Kept { limit, ..Kept::default() }) }
+    }
+
     /// Keeps a call.
     pub(crate) fn keep(&self, landing: Landing<'_>) {
         let (answer, is_error) = match landing.result {
@@ -144,7 +150,7 @@ impl Kept {
         self.bytes += flight.weight();
         self.flights.push_back(flight);
         let mut forgotten = Vec::new();
-        while self.flights.len() > CALLS || self.bytes > BYTES {
+        while self.flights.len() > CALLS || self.bytes > self.limit {
             let Some(oldest) = self.flights.pop_front() else { break };
             self.bytes -= oldest.weight();
             forgotten.push(oldest);
@@ -247,6 +253,8 @@ mod tests {
     use std::collections::BTreeMap;
     use time::OffsetDateTime;
 
+    const BYTES: usize = 64 << 20;
+
     fn log() -> (tempfile::TempDir, Arc<ServerLog>) {
         let dir = tempfile::tempdir().unwrap();
         let environment = BTreeMap::from([("API_KEY".to_owned(), "canary-0123456789".to_owned())]);
@@ -299,7 +307,7 @@ mod tests {
     fn a_call_is_shown_as_it_was_on_the_wire_with_the_lines_of_its_time() {
         let (_dir, log) = log();
         log.append(LogStream::Stderr, ["before".to_owned()]);
-        let recorder = FlightRecorder::default();
+        let recorder = FlightRecorder::new(BYTES);
         let params = Bytes::from_static(br#"{"name" : "x",  "arguments":{}}"#);
         let id = keep(&recorder, &log, &params, Bytes::from_static(br#"{"content":[ ]}"#));
         let view = recorder.get(id).unwrap().view();
@@ -318,7 +326,7 @@ mod tests {
     #[test]
     fn secrets_are_taken_out_and_that_is_said() {
         let (_dir, log) = log();
-        let recorder = FlightRecorder::default();
+        let recorder = FlightRecorder::new(BYTES);
         let secret = Bytes::from_static(br#"{"token":"canary-0123456789"}"#);
         let id = keep(&recorder, &log, &secret, Bytes::from_static(b"{}"));
         let view = recorder.get(id).unwrap().view();
@@ -330,7 +338,7 @@ mod tests {
     #[test]
     fn what_is_too_large_is_cut_and_its_size_said() {
         let (_dir, log) = log();
-        let recorder = FlightRecorder::default();
+        let recorder = FlightRecorder::new(BYTES);
         let large = Bytes::from(vec![b'x'; WHOLE + 1]);
         let id = keep(&recorder, &log, &large, large.clone());
         let flight = recorder.get(id).unwrap();
@@ -343,7 +351,7 @@ mod tests {
     #[test]
     fn many_and_large_calls_push_the_oldest_out() {
         let (_dir, log) = log();
-        let recorder = FlightRecorder::default();
+        let recorder = FlightRecorder::new(BYTES);
         let small = Bytes::from_static(b"{}");
         let first = keep(&recorder, &log, &small, small.clone());
         for _ in 0..CALLS {

@@ -11,6 +11,7 @@ mod container;
 mod events;
 mod flight;
 mod launch;
+mod memory;
 mod remote;
 mod remote_failure;
 mod rotating;
@@ -25,6 +26,7 @@ pub use flight::{Cut, Flight, FlightRecorder};
 pub use launch::{
     Door, Explanation, Facts, Launched, Launcher, LauncherByKind, ProcessLauncher, Running, Tell,
 };
+pub use memory::Memory;
 pub use remote::RemoteLauncher;
 pub use rotating::{RotatingFile, Rotation};
 pub use server::{

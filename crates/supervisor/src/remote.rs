@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::launch::{Explanation, Facts, Launched, Launcher, Running, Tell};
+use crate::memory::Memory;
 use crate::remote_failure::{explain, explain_refusal};
 use crate::server::SOURCE;
 
@@ -47,6 +48,7 @@ const HEARTBEATS: [&str; 2] = ["ping", "server/discover"];
 #[derive(Debug)]
 pub struct RemoteLauncher {
     max_message: usize,
+    memory: Arc<Memory>,
     /// Who signs for servers that want Google's ID tokens.
     identity: Option<Arc<dyn Identity>>,
     /// Sent with every request, so that another daemon recognises this one.
@@ -58,14 +60,14 @@ pub struct RemoteLauncher {
 
 impl RemoteLauncher {
     /// `identity` signs requests where a registration asks for that.
-    pub fn new(max_message: usize, identity: Option<Arc<dyn Identity>>, daemon_id: Uuid) -> Self {
-        Self {
-            max_message,
-            identity,
-            daemon_id,
-            transport: OnceCell::new(),
-            tasks: TaskTracker::new(),
-        }
+    pub fn new(
+        max_message: usize,
+        memory: Arc<Memory>,
+        identity: Option<Arc<dyn Identity>>,
+        daemon_id: Uuid,
+    ) -> Self {
+        let (transport, tasks) = (OnceCell::new(), TaskTracker::new());
+        Self { max_message, memory, identity, daemon_id, transport, tasks }
     }
 
     async fn transport(&self) -> Result<Transport, Failure> {
@@ -106,6 +108,7 @@ impl RemoteLauncher {
     /// The server, and how it is spoken to.
     async fn remote(
         &self,
+        id: ServerId,
         spec: &ServerSpec,
         url: Uri,
         transport: Transport,
@@ -115,6 +118,7 @@ impl RemoteLauncher {
             headers: self.headers(spec)?,
             silence: SILENCE,
             cap: self.max_message,
+            memory: self.memory.server(id),
             source: SOURCE.to_owned(),
             transport,
             authorizer: self.authorizer(spec, &url).await?,
@@ -150,12 +154,12 @@ impl Launcher for RemoteLauncher {
         Ok(())
     }
 
-    async fn launch(&self, _id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure> {
+    async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure> {
         let url = spec.url.as_deref().unwrap_or_default();
         let url = parse_remote_url(url).map_err(|error| wrong(format!("`{url}` {error}")))?;
         let (tell, troubles) = mpsc::channel(MAX_TROUBLES);
         let transport = self.transport().await?;
-        let remote = self.remote(spec, url.clone(), transport.clone(), tell).await?;
+        let remote = self.remote(id, spec, url.clone(), transport.clone(), tell).await?;
         // A pipe each way, so that the end of one is noticed while the other is still open.
         let (stdin, input) = duplex(BUFFER);
         let (output, stdout) = duplex(BUFFER);
@@ -225,7 +229,7 @@ impl Lookout {
         while let Some((method, trouble)) = self.troubles.recv().await {
             match trouble.kind {
                 // Somebody else may be let in still, and a slow server is told by its silence.
-                Sort::Timeout | Sort::TooLarge => {}
+                Sort::Timeout | Sort::TooLarge | Sort::Overloaded => {}
                 Sort::Connect | Sort::Tls => {
                     sleep(SECOND_LOOK).await;
                     if self.is_away().await {

@@ -57,7 +57,7 @@ fn kind(trouble: &Trouble) -> FailureKind {
         (Sort::Http, Some(404 | 405 | 410)) => FailureKind::EndpointNotFound,
         (Sort::Http | Sort::Session, _) => FailureKind::HttpError,
         (Sort::Timeout, _) => FailureKind::StartTimeout,
-        (Sort::Protocol | Sort::TooLarge, _) => FailureKind::HandshakeFailed,
+        (Sort::Protocol | Sort::TooLarge | Sort::Overloaded, _) => FailureKind::HandshakeFailed,
     }
 }
 

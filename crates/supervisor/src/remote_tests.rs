@@ -69,7 +69,8 @@ async fn closing_its_stdin_ends_a_conversation() {
     let (url, _tasks) = server().await;
     let body = serde_json::json!({"name": "x", "url": url});
     let spec = cofer_model::parse_registration(body).unwrap();
-    let launcher = RemoteLauncher::new(1 << 20, None, Uuid::nil());
+    let memory = Memory::new(1 << 30, 1 << 20);
+    let launcher = RemoteLauncher::new(1 << 20, memory, None, Uuid::nil());
     let id = ServerId(uuid::Uuid::nil());
     let Launched { running, streams, .. } = launcher.launch(id, &spec).await.unwrap();
     assert_eq!((running.pid(), running.facts().endpoints), (None, vec![url]));
@@ -86,7 +87,8 @@ async fn a_signature_that_nobody_can_give_is_said_to_be_missing() {
         "name": "x", "url": "https://example.com/mcp", "auth": "google_id_token",
     });
     let spec = cofer_model::parse_registration(body).unwrap();
-    let launcher = RemoteLauncher::new(1 << 20, None, Uuid::nil());
+    let memory = Memory::new(1 << 30, 1 << 20);
+    let launcher = RemoteLauncher::new(1 << 20, memory, None, Uuid::nil());
     let launched = launcher.launch(ServerId(uuid::Uuid::nil()), &spec).await;
     let Err(failure) = launched else { panic!("it was launched") };
     assert_eq!(failure.kind, FailureKind::CredentialsMissing);

@@ -16,6 +16,7 @@ use crate::calls::{ActivityLog, CallObserver, CallRecorder};
 use crate::events::EventBus;
 use crate::flight::FlightRecorder;
 use crate::launch::Launcher;
+use crate::memory::Memory;
 use crate::server::{
     Beginning, Driver, DriverParts, HandleParts, Means, Notices, Order, Publisher, Reach, Recorder,
     Reporter, ServerHandle, ServerLog, Snapshot,
@@ -50,6 +51,8 @@ pub struct SupervisorConfig {
     pub boot_parallelism: usize,
     /// By which other daemons recognise this one.
     pub daemon_id: uuid::Uuid,
+    /// The memory that messages may use.
+    pub memory: Arc<Memory>,
 }
 
 /// See the module. Clones share the registry.
@@ -87,8 +90,8 @@ impl Supervisor {
         observer: Arc<dyn CallObserver>,
         events: EventBus,
     ) -> Self {
-        let calls =
-            CallRecorder { events, activity: Arc::default(), flights: Arc::default(), observer };
+        let flights = Arc::new(FlightRecorder::new(config.memory.recorder_bytes()));
+        let calls = CallRecorder { events, activity: Arc::default(), flights, observer };
         let boot_slots = Arc::new(Semaphore::new(config.boot_parallelism.max(1)));
         let inner = Inner {
             config,
@@ -169,6 +172,7 @@ impl Supervisor {
         // that nobody knows.
         handle.parts.orders.send(Order::Remove).await.ok();
         self.servers_mut().by_id.remove(&id);
+        self.inner.config.memory.remove(id);
         handle.parts.orders.closed().await;
     }
 
@@ -217,6 +221,7 @@ impl Supervisor {
             calls: inner.calls.clone(),
             notices: Notices::default(),
             reach: Reach::new(inner.config.daemon_id),
+            memory: inner.config.memory.server(id),
             means: Means {
                 launcher: Arc::clone(&inner.launcher),
                 tasks: inner.tasks.clone(),

@@ -39,6 +39,16 @@ pub(crate) struct ServeArgs {
         hide_env_values = true
     )]
     max_message_bytes: u32,
+    /// The most memory that messages may use, such as 512M or 2G; a quarter of the machine's if
+    /// not given. A server that reaches its share loses messages; others are not affected
+    #[arg(
+        long,
+        env = "COFER_MAX_MEMORY",
+        value_name = "SIZE",
+        value_parser = memory_size,
+        hide_env_values = true
+    )]
+    max_memory: Option<u64>,
     /// How many servers may be starting at once
     #[arg(
         long,
@@ -57,6 +67,7 @@ pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
         data_dir: config::data_dir(global.data_dir.as_deref())?,
         database_url: args.database_url.filter(|url| !url.trim().is_empty()),
         max_message_bytes: args.max_message_bytes as usize,
+        max_memory: args.max_memory,
         start_parallelism: usize::from(args.start_parallelism),
         // Not the path of the binary: an upgrade may have put another one there.
         shim: PathBuf::from("/proc/self/exe"),
@@ -69,6 +80,19 @@ pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::new("could not start the runtime").caused_by(error))?;
     runtime.block_on(serve(config))
+}
+
+/// The least memory for messages with which the daemon is of use.
+const LEAST_MEMORY: u64 = 16 << 20;
+
+fn memory_size(text: &str) -> Result<u64, String> {
+    match cofer_model::parse_bytes(text) {
+        Some(bytes) if bytes >= LEAST_MEMORY => Ok(bytes),
+        Some(_) => Err("less than 16M; expected a size such as 512M or 2G".to_owned()),
+        None => {
+            Err("not a size; expected bytes with an optional unit, such as 512M or 2G".to_owned())
+        }
+    }
 }
 
 fn machine() -> Result<ThisMachine, Failure> {
@@ -152,5 +176,14 @@ mod tests {
         assert_eq!(console_line(&ready, true), "Console: http://127.0.0.1:8787/#token=secret");
         let elsewhere = console_line(&ready, false);
         assert!(!elsewhere.contains("secret") && elsewhere.contains("cofer console"));
+    }
+
+    #[test]
+    fn memory_is_a_size_with_a_unit() {
+        assert_eq!(memory_size("2G"), Ok(2 << 30));
+        assert_eq!(memory_size("16777216"), Ok(16 << 20));
+        for wrong in ["", "0", "1M", "much", "-1G", "20000000T"] {
+            assert!(memory_size(wrong).unwrap_err().contains("512M or 2G"), "{wrong}");
+        }
     }
 }

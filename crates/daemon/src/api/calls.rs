@@ -9,12 +9,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use cofer_mcp::{CallError, read_object};
+use cofer_mcp::{CallError, build_charged, read_object};
 use cofer_model::{CallSource, ErrorBody, FieldError};
 use cofer_supervisor::{Asking, CallFailure, Origin, ServerHandle};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::error::ApiError;
@@ -133,16 +134,36 @@ pub(crate) async fn prompts(
 
 async fn list(app: &App, id: &str, key: &str) -> Result<Response, ApiError> {
     let handle = app.registry.find(id)?;
-    let items = match handle.list(&format!("{key}/list"), key).await {
-        Ok(listing) => listing.items,
-        Err(failure) if offers_none(&handle, key, &failure) => Vec::new(),
+    let listing = match handle.list(&format!("{key}/list"), key).await {
+        Ok(listing) => Some(listing),
+        Err(failure) if offers_none(&handle, key, &failure) => None,
         Err(failure) => return Err(failed(&handle, failure)),
     };
-    let total = items.len();
-    let items = serde_json::to_string(&items)
-        .map_err(|error| ApiError::internal(format!("could not write the list: {error}")))?;
-    let body = format!(r#"{{"{key}":{items},"total":{total}}}"#);
+    let items = listing.as_ref().map_or(&[][..], |listing| &listing.items);
+    let (what, limit) = ("the list as one answer", handle.memory().limit());
+    let body = build_charged(handle.memory(), list_length(items), || list_body(key, items));
+    let body =
+        body.ok_or_else(|| failed(&handle, CallError::OutOfMemory { what, limit }.into()))?;
     Ok(json_response(Body::from(body)))
+}
+
+/// How long the items are with what stands between them.
+fn list_length(items: &[Box<RawValue>]) -> usize {
+    items.iter().map(|item| item.get().len() + 1).sum::<usize>() + 64
+}
+
+/// `{"KEY":[…],"total":N}`, written once: a list may be as large as the largest message.
+fn list_body(key: &str, items: &[Box<RawValue>]) -> Bytes {
+    let mut body = Vec::with_capacity(list_length(items));
+    body.extend_from_slice(format!(r#"{{"{key}":["#).as_bytes());
+    for (at, item) in items.iter().enumerate() {
+        if at > 0 {
+            body.push(b',');
+        }
+        body.extend_from_slice(item.get().as_bytes());
+    }
+    body.extend_from_slice(format!(r#"],"total":{}}}"#, items.len()).as_bytes());
+    body.into()
 }
 
 /// Whether a server that does not know a list said from the start that it has none.
@@ -183,6 +204,7 @@ pub(super) fn failed(handle: &ServerHandle, failure: CallFailure) -> ApiError {
         CallError::QueueTimeout(_) => ApiError::new(cofer_model::ErrorKind::Timeout, format!("the call to `{name}` timed out: {error}"))
             .hint("the server works on other calls; raise `max_in_flight` if it can do several at once, or `timeout_ms`"),
         CallError::Overloaded { .. } => ApiError::overloaded(name, RETRY_AFTER),
+        CallError::OutOfMemory { .. } => ApiError::out_of_memory(format!("`{name}`: {error}"), RETRY_AFTER),
         CallError::RequestTooLarge { cap, .. } => ApiError::request_too_large(usize::try_from(cap).unwrap_or(usize::MAX)),
         CallError::AnswerTooLarge { cap, .. } => ApiError::answer_too_large(name, usize::try_from(cap).unwrap_or(usize::MAX)),
         CallError::BadParams => ApiError::invalid_part("params", error.to_string()),

@@ -167,6 +167,12 @@ impl ApiError {
         error
     }
 
+    /// A memory budget has no room for a message.
+    pub(crate) fn out_of_memory(message: impl Into<String>, retry_after: Duration) -> Self {
+        let hint = "send or ask for less at once, try again later, or raise `--max-memory` of `cofer serve`";
+        Self::busy(message, hint, retry_after)
+    }
+
     /// So much is under way that nothing more is taken on.
     pub(crate) fn busy(message: impl Into<String>, hint: &str, retry_after: Duration) -> Self {
         let mut error = Self::new(ErrorKind::Overloaded, message).hint(hint);

@@ -1,5 +1,6 @@
 //! What handlers take from a request, with our own words for what is wrong with it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -8,23 +9,32 @@ use axum::extract::{FromRef, FromRequest, FromRequestParts, Query, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
-use cofer_model::{ErrorKind, FieldError};
+use cofer_mcp::attach;
+use cofer_model::{Budget, Charge, ErrorKind, FieldError};
 
 /// What is read of a body that is refused for its size, so that the client, which first sends
 /// and then reads, sees the answer and not a broken connection.
 const DRAIN_BYTES: u64 = 256 * 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// A body is charged in steps of this size.
+const CHARGED: usize = 256 * 1024;
+/// When a client whose body found no memory should try again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// How large a request's body may be; part of the state of every router that takes bodies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BodyLimit(pub usize);
+/// How large a request's body may be, and the memory that all of them may use; part of the state
+/// of every router that takes bodies.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyLimit {
+    pub(crate) cap: usize,
+    pub(crate) memory: Arc<Budget>,
+}
 
 /// The body as it came, whatever its content type says.
 #[derive(Debug, Clone)]
@@ -55,7 +65,7 @@ where
 pub(crate) async fn read_body(
     headers: &HeaderMap,
     mut body: Body,
-    BodyLimit(cap): BodyLimit,
+    BodyLimit { cap, memory }: BodyLimit,
 ) -> Result<Bytes, ApiError> {
     let length = headers.get(CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -67,40 +77,69 @@ pub(crate) async fn read_body(
         return Err(ApiError::request_too_large(cap));
     }
     let length = length.and_then(|length| usize::try_from(length).ok());
-    match read(&mut body, length.unwrap_or_default(), cap).await {
-        Ok(Some(bytes)) => Ok(bytes),
-        Ok(None) => {
+    match read(&mut body, length.unwrap_or_default(), cap, &memory).await {
+        Ok(Read::Whole(bytes)) => Ok(bytes),
+        Ok(Read::TooLarge) => {
             drain(body).await;
             Err(ApiError::request_too_large(cap))
+        }
+        Ok(Read::NoMemory) => {
+            memory.count_loss();
+            drain(body).await;
+            let message = format!(
+                "the bodies of requests in progress use the {} bytes that they may",
+                memory.limit()
+            );
+            Err(ApiError::out_of_memory(message, RETRY_AFTER))
         }
         Err(error) => Err(ApiError::invalid_part("", format!("the body broke off: {error}"))),
     }
 }
 
-/// The whole body, none where it is over the cap. A body in one piece, as small ones are, is
-/// handed on as it is; a larger one is copied once, into memory taken at once where its
-/// `length` is known.
-async fn read(body: &mut Body, length: usize, cap: usize) -> Result<Option<Bytes>, axum::Error> {
+/// What became of a body.
+enum Read {
+    Whole(Bytes),
+    /// It is over the cap.
+    TooLarge,
+    /// The memory budget has no room for it.
+    NoMemory,
+}
+
+/// The whole body. A body in one piece, which has the size of a read buffer at most, is handed on as
+/// it is and not charged; a larger one is copied once, into memory that is reserved at once where
+/// its `length` is known, and charged as it arrives: what a client announces and does not send
+/// takes nothing from the others.
+async fn read(
+    body: &mut Body,
+    length: usize,
+    cap: usize,
+    memory: &Arc<Budget>,
+) -> Result<Read, axum::Error> {
     let Some(first) = next_piece(body).await? else {
-        return Ok(Some(Bytes::new()));
+        return Ok(Read::Whole(Bytes::new()));
     };
     if first.len() > cap {
-        return Ok(None);
+        return Ok(Read::TooLarge);
     }
     let Some(second) = next_piece(body).await? else {
-        return Ok(Some(first));
+        return Ok(Read::Whole(first));
     };
-    let mut whole = BytesMut::with_capacity(length.max(first.len() + second.len()));
+    let mut charge = Charge::none(memory);
+    let mut whole = Vec::with_capacity(length.max(first.len() + second.len()));
     whole.extend_from_slice(&first);
     let mut piece = Some(second);
     while let Some(bytes) = piece {
-        if whole.len() + bytes.len() > cap {
-            return Ok(None);
+        let length = whole.len() + bytes.len();
+        if length > cap {
+            return Ok(Read::TooLarge);
+        }
+        if length as u64 > charge.bytes() && !charge.resize(length.next_multiple_of(CHARGED)) {
+            return Ok(Read::NoMemory);
         }
         whole.extend_from_slice(&bytes);
         piece = next_piece(body).await?;
     }
-    Ok(Some(whole.freeze()))
+    Ok(Read::Whole(attach(charge, whole)))
 }
 
 async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::post;
-use cofer_model::{FieldError, Status};
+use cofer_model::{Budget, FieldError, Status};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn routes() -> Router {
         .route("/wait", get(async |Params(wait): Params<Wait>| format!("{:?}", wait.wait)))
         .route("/panic", get(panics))
         .route("/healthz", get(async || "ok"))
-        .with_state(BodyLimit(64));
+        .with_state(BodyLimit { cap: 64, memory: Budget::unlimited() });
     complete(routes)
 }
 
@@ -194,6 +194,29 @@ async fn a_body_in_pieces_is_read_whole() {
         let (status, _, body) = send("POST", "/raw", Body::from_stream(stream)).await;
         assert_eq!((status.as_u16(), body), (200, json!(whole.len())));
     }
+}
+
+#[tokio::test]
+async fn bodies_are_charged_while_they_are_kept_and_refused_without_memory() {
+    let memory = Budget::new(1 << 20);
+    let read = async |size: usize| {
+        let pieces = (0..4).map(move |_| Ok::<_, std::io::Error>(vec![b' '; size / 4]));
+        let body = Body::from_stream(futures_util::stream::iter(pieces));
+        let limit = BodyLimit { cap: 4 << 20, memory: Arc::clone(&memory) };
+        super::extract::read_body(&HeaderMap::new(), body, limit).await
+    };
+    let first = read(700_000).await.unwrap();
+    assert!((700_000..=1 << 20).contains(&memory.used()));
+    let (status, headers, body) = body_of(read(700_000).await.unwrap_err()).await;
+    assert_eq!((status.as_u16(), kind(&body)), (429, "overloaded"));
+    assert!(headers.contains_key(header::RETRY_AFTER));
+    assert_eq!(memory.losses(), 1);
+    let slice = first.slice(..1);
+    drop(first);
+    assert!(memory.used() >= 700_000, "a slice keeps the whole body");
+    drop(slice);
+    assert_eq!(memory.used(), 0);
+    assert!(read(700_000).await.is_ok());
 }
 
 #[tokio::test]

@@ -108,7 +108,10 @@ async fn register(app: &App, body: Value) -> Result<ServerView, ApiError> {
 
 /// What Prometheus reads.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let servers = app.supervisor().list().into_iter().map(|handle| {
+    let handles = app.supervisor().list();
+    let budgets = handles.iter().map(|handle| (handle.spec().name.to_string(), &**handle.memory()));
+    app.metrics.set_memory(app.memory.daemon(), app.memory.clients(), budgets);
+    let servers = handles.iter().map(|handle| {
         let snapshot = handle.snapshot();
         (snapshot.spec.name.to_string(), snapshot.status, snapshot.restart_count)
     });

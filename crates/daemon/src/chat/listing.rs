@@ -12,6 +12,10 @@ pub(super) const READ: &str = "resources/read";
 pub(super) const ALL: &str = "resources/list";
 
 /// One tool as a server lists it; what else it says is of no use to a model.
+/// How much of a server's list of tools a model is offered, in bytes of JSON. Parsed, it takes
+/// several times as much, and no model reads more.
+const OFFERED: usize = 4 << 20;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListedTool {
@@ -35,7 +39,14 @@ pub(super) async fn list(handle: &ServerHandle) -> Result<Vec<OfferedTool>, Stri
         |key: &str| handle.peer().is_some_and(|peer| peer.capabilities.get(key).is_some());
     let mut tools = match handle.list("tools/list", "tools").await {
         Ok(listing) => {
-            listing.items.iter().filter_map(|item| offered(server, item.get())).collect()
+            let mut room = OFFERED;
+            let fits = |item: &&str| {
+                let left = room.checked_sub(item.len());
+                room = left.unwrap_or(0);
+                left.is_some()
+            };
+            let items = listing.items.iter().map(|item| item.get()).take_while(fits);
+            items.filter_map(|item| offered(server, item)).collect()
         }
         Err(_) if !capability("tools") => Vec::new(),
         Err(failure) => return Err(format!("its tools cannot be listed: {failure}")),

@@ -222,7 +222,9 @@ fn outcome(server: &str, result: Result<Bytes, CallFailure>) -> CallOutcome {
             CallError::Timeout(_) | CallError::QueueTimeout(_) => {
                 (CallEnd::Timeout, problem(error.to_string()))
             }
-            CallError::Overloaded { .. } => (CallEnd::Overloaded, problem(error.to_string())),
+            CallError::Overloaded { .. } | CallError::OutOfMemory { .. } => {
+                (CallEnd::Overloaded, problem(error.to_string()))
+            }
             CallError::RequestTooLarge { .. } | CallError::AnswerTooLarge { .. } => {
                 (CallEnd::TooLarge, problem(error.to_string()))
             }

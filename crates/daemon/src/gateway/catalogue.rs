@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use cofer_model::{ServerId, Status};
+use cofer_model::{Charge, ServerId, Status};
 use cofer_supervisor::ServerHandle;
 use tokio::sync::watch;
 
@@ -117,9 +117,15 @@ impl Catalogue {
         self.lock().retain(|id, _| is_there(*id));
     }
 
-    pub(super) fn put(&self, handle: &ServerHandle, kind: ListKind, items: Vec<Listed>) {
+    /// Takes a list in, which releases its `charge` when it is replaced.
+    pub(super) fn put(
+        &self,
+        handle: &ServerHandle,
+        kind: ListKind,
+        (items, charge): (Vec<Listed>, Option<Charge>),
+    ) {
         if let Some(entry) = self.lock().get_mut(&handle.id()) {
-            entry.lists.set(kind, items);
+            entry.lists.set(kind, items, charge);
         }
     }
 

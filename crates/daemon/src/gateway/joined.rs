@@ -223,7 +223,7 @@ mod tests {
         let mut all = Lists::default();
         for (kind, items) in lists {
             let raw = |item: &Value| RawValue::from_string(item.to_string()).unwrap();
-            all.set(*kind, read_items(*kind, items.iter().map(raw).collect()));
+            all.set(*kind, read_items(*kind, items.iter().map(raw).collect()), None);
         }
         let spec = Arc::new(parse_registration(body).unwrap());
         Part { id: ServerId(Uuid::new_v4()), spec, lists: all }

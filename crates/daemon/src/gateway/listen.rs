@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::response::Response;
 use bytes::Bytes;
 use cofer_mcp::member;
-use cofer_model::ServerId;
+use cofer_model::{Budget, ServerId};
 use cofer_supervisor::ServerHandle;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
+use super::charged::Charged;
 use super::door::Door;
 use super::http::Entrance;
 use super::lists::ListKind;
@@ -47,9 +48,12 @@ struct Listener {
 }
 
 impl Listener {
-    fn tell(&self, method: &str, more: &str) {
+    fn tell(&self, memory: &Arc<Budget>, method: &str, more: &str) {
         let params = format!(r#"{{"_meta":{}{more}}}"#, self.meta());
-        self.events.push(rpc::notification(method, Some(params.as_bytes())), true);
+        let message = Charged::notification(memory, method, Some(params.as_bytes()));
+        if let Some(message) = message {
+            self.events.push(message, true);
+        }
     }
 
     fn meta(&self) -> String {
@@ -60,7 +64,12 @@ impl Listener {
 
 impl Listeners {
     /// A list changed: of one server, or of all of them joined.
-    pub(super) fn list_changed(&self, server: Option<ServerId>, kind: ListKind) {
+    pub(super) fn list_changed(
+        &self,
+        memory: &Arc<Budget>,
+        server: Option<ServerId>,
+        kind: ListKind,
+    ) {
         for listener in self.lock().values() {
             let is_meant = match server {
                 Some(id) => listener.door.is_server(id),
@@ -71,25 +80,26 @@ impl Listeners {
                     .iter()
                     .any(|(of, _)| of.changed() == kind.changed() && listener.changes.contains(of))
             {
-                listener.tell(kind.changed(), "");
+                listener.tell(memory, kind.changed(), "");
             }
         }
     }
 
     /// A resource changed that these clients watch.
-    pub(super) fn updated(&self, clients: &HashSet<u64>, uri: &str) {
+    pub(super) fn updated(&self, memory: &Arc<Budget>, clients: &HashSet<u64>, uri: &str) {
         let more = format!(r#","uri":{}"#, Value::from(uri));
         let listeners = self.lock();
         for listener in clients.iter().filter_map(|client| listeners.get(client)) {
-            listener.tell("notifications/resources/updated", &more);
+            listener.tell(memory, "notifications/resources/updated", &more);
         }
     }
 
     /// Ends all of them, and says so.
-    pub(super) fn close(&self) {
+    pub(super) fn close(&self, memory: &Arc<Budget>) {
         for (_, listener) in self.lock().drain() {
             let result = format!(r#"{{"resultType":"complete","_meta":{}}}"#, listener.meta());
-            listener.events.push(rpc::response(&listener.id, &Ok(result.into())), false);
+            let response = Charged::response(memory, &listener.id, &Ok(result.into()));
+            listener.events.push(response, false);
             listener.events.finish();
         }
     }
@@ -152,6 +162,7 @@ pub(super) async fn open(
     let door = entrance.door.clone();
     let listener = Listener { door, changes, id: request.id.clone(), events: Arc::clone(&events) };
     listener.tell(
+        gateway.memory(),
         "notifications/subscriptions/acknowledged",
         &format!(r#","notifications":{honoured}"#),
     );

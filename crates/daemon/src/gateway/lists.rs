@@ -2,8 +2,10 @@
 //! or the URI by which it is asked for.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use cofer_mcp::member;
+use cofer_model::Charge;
 use serde_json::value::RawValue;
 
 /// The lists that a server has.
@@ -97,16 +99,24 @@ impl Listed {
 /// Everything that one server offers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lists {
-    lists: [Vec<Listed>; 4],
+    lists: [Arc<List>; 4],
+}
+
+/// The items of one list, and their memory. Shared: what is joined anew copies none of it.
+#[derive(Debug, Default)]
+struct List {
+    items: Vec<Listed>,
+    /// Released with the items.
+    _charge: Option<Charge>,
 }
 
 impl Lists {
     pub(super) fn get(&self, kind: ListKind) -> &[Listed] {
-        &self.lists[kind as usize]
+        &self.lists[kind as usize].items
     }
 
-    pub(super) fn set(&mut self, kind: ListKind, items: Vec<Listed>) {
-        self.lists[kind as usize] = items;
+    pub(super) fn set(&mut self, kind: ListKind, items: Vec<Listed>, charge: Option<Charge>) {
+        self.lists[kind as usize] = Arc::new(List { items, _charge: charge });
     }
 }
 

@@ -15,6 +15,7 @@
 mod asker;
 mod capabilities;
 mod catalogue;
+mod charged;
 mod door;
 mod drive;
 mod forward;
@@ -45,6 +46,7 @@ mod upstream;
 mod urls;
 mod watch;
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,13 +54,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::ClientId;
-use cofer_model::ServerId;
-use cofer_supervisor::{ServerHandle, Supervisor};
+use cofer_model::{Budget, ServerId};
+use cofer_supervisor::{Memory, ServerHandle, Supervisor};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use catalogue::Catalogue;
+use charged::Charged;
 use held::HeldCalls;
 use level::Level;
 use listen::Listeners;
@@ -82,6 +85,7 @@ struct Parts {
     supervisor: Supervisor,
     /// By which other daemons recognise this one.
     daemon_id: Uuid,
+    memory: Arc<Memory>,
     sessions: Sessions,
     listeners: Listeners,
     watchers: Mutex<HashMap<ServerId, Arc<Watcher>>>,
@@ -94,12 +98,18 @@ struct Parts {
 }
 
 impl Gateway {
-    pub(crate) fn new(supervisor: Supervisor, daemon_id: Uuid, closing: CancellationToken) -> Self {
+    pub(crate) fn new(
+        supervisor: Supervisor,
+        daemon_id: Uuid,
+        memory: Arc<Memory>,
+        closing: CancellationToken,
+    ) -> Self {
         let tasks = TaskTracker::new();
         Self(Arc::new(Parts {
             ticker: Ticker::new(tasks.clone(), closing.clone()),
             supervisor,
             daemon_id,
+            memory,
             sessions: Sessions::default(),
             listeners: Listeners::default(),
             watchers: Mutex::default(),
@@ -129,7 +139,7 @@ impl Gateway {
 
     /// Ends the streams of those who only listen, and says so to them.
     pub(crate) fn say_goodbye(&self) {
-        self.0.listeners.close();
+        self.0.listeners.close(self.memory());
     }
 
     /// Ends every session; ends when nothing of them is left.
@@ -214,33 +224,37 @@ impl Gateway {
                 continue;
             }
             told.push(kind.changed());
-            let message = rpc::notification(kind.changed(), None);
-            self.0.sessions.for_each(|session| {
-                if session.opening.door.is_all() {
-                    session.tell(message.clone());
-                }
-            });
-            self.0.listeners.list_changed(None, kind);
+            if let Some(message) = Charged::notification(self.memory(), kind.changed(), None) {
+                self.0.sessions.for_each(|session| {
+                    if session.opening.door.is_all() {
+                        session.tell(&message);
+                    }
+                });
+            }
+            self.0.listeners.list_changed(self.memory(), None, kind);
         }
     }
 
     /// Passes on what a server says of its own accord.
     fn said(&self, watcher: &Watcher, method: &str, params: Option<&Bytes>) {
         let id = watcher.handle.id();
+        let notification = || {
+            Charged::notification(watcher.handle.memory(), method, params.map(|params| &params[..]))
+        };
         match method {
             "notifications/resources/updated" => {
                 let Some(uri) = params.and_then(|params| text_member(params, "uri")) else {
                     return;
                 };
                 let clients = watcher.watchers_of(&uri);
-                let message = rpc::notification(method, params.map(|params| &params[..]));
-                self.tell_sessions(&message, |session| clients.contains(&session.opening.client.0));
-                self.0.listeners.updated(&clients, &uri);
+                self.tell_sessions(notification, |session| {
+                    clients.contains(&session.opening.client.0)
+                });
+                self.0.listeners.updated(watcher.handle.memory(), &clients, &uri);
             }
             "notifications/message" => {
                 let level = Level::of_message(params);
-                let message = rpc::notification(method, params.map(|params| &params[..]));
-                self.tell_sessions(&message, |session| {
+                self.tell_sessions(notification, |session| {
                     let is_at = session.opening.door.is_server(id) || session.opening.door.is_all();
                     is_at && hears(session, watcher.level(), level)
                 });
@@ -248,32 +262,44 @@ impl Gateway {
             // A client that was told to open a URL by a name at the door of all servers waits too;
             // those whom the id in it tells nothing ignore it.
             "notifications/elicitation/complete" => {
-                let message = rpc::notification(method, params.map(|params| &params[..]));
-                self.tell_sessions(&message, |session| {
+                self.tell_sessions(notification, |session| {
                     session.opening.door.is_server(id) || session.opening.door.is_all()
                 });
             }
             "notifications/subscriptions/acknowledged" => {}
             _ => {
-                let message = rpc::notification(method, params.map(|params| &params[..]));
-                self.tell_sessions(&message, |session| session.opening.door.is_server(id));
+                self.tell_sessions(notification, |session| session.opening.door.is_server(id));
                 for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
                     if kind.changed() == method {
-                        self.0.listeners.list_changed(Some(id), kind);
+                        self.0.listeners.list_changed(watcher.handle.memory(), Some(id), kind);
                     }
                 }
             }
         }
     }
 
-    /// What the shared process says is nothing to a session that has one of its own.
-    fn tell_sessions(&self, message: &Bytes, concerns: impl Fn(&Session) -> bool) {
+    /// What the shared process says is nothing to a session that has one of its own. The message
+    /// is made once, and only if a session wants it.
+    fn tell_sessions(
+        &self,
+        notification: impl FnOnce() -> Option<Charged>,
+        concerns: impl Fn(&Session) -> bool,
+    ) {
+        let message = LazyCell::new(notification);
         self.0.sessions.for_each(|session| {
             let has_own = !session.opening.door.is_all() && session.has_own();
-            if !has_own && concerns(session) {
-                session.tell(message.clone());
+            if !has_own
+                && concerns(session)
+                && let Some(message) = &*message
+            {
+                session.tell(message);
             }
         });
+    }
+
+    /// The budget of messages that are the gateway's own.
+    fn memory(&self) -> &Arc<Budget> {
+        self.0.memory.clients()
     }
 
     /// Tells a restarted server again what it was told, in a task of its own.

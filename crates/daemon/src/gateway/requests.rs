@@ -8,9 +8,11 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use cofer_mcp::Message;
+use cofer_model::Budget;
 use futures_util::future::join_all;
 
 use super::asker::Asker;
+use super::charged::Charged;
 use super::drive::{Drive, Step};
 use super::http::{Manner, Refusal, accepted, check_id, json_response, respond};
 use super::legacy::take;
@@ -48,6 +50,12 @@ impl Job {
         let drive = Drive::new(work(gateway, asker, method, params), Arc::clone(&guard.running));
         Self { id, drive, _guard: guard }
     }
+
+    /// The budget of the server that works on it, or of the clients before that is known.
+    fn memory(&self, gateway: &Gateway) -> Arc<Budget> {
+        let memory = self.drive.running().memory.get();
+        Arc::clone(memory.unwrap_or_else(|| gateway.memory()))
+    }
 }
 
 pub(super) async fn request(
@@ -74,13 +82,15 @@ pub(super) async fn request(
             Step::Related(related) if accepts.events => {
                 return stream(gateway, session, vec![job], Some(related));
             }
-            Step::Related(related) => Box::pin(beside(session, related)).await,
+            Step::Related(related) => {
+                Box::pin(beside(session, related, &job.memory(gateway))).await;
+            }
         }
     }
 }
 
 /// What is said about a request whose client reads no stream goes to the stream of its session.
-async fn beside(session: &Session, related: Related) {
+async fn beside(session: &Session, related: Related, memory: &Arc<Budget>) {
     match related {
         Related::Asked(inquiry) if !session.listens() => {
             let fault =
@@ -89,9 +99,9 @@ async fn beside(session: &Session, related: Related) {
         }
         related => {
             if session.listens()
-                && let Some((message, _)) = message(session, related).await
+                && let Some((message, _)) = message(session, related, memory).await
             {
-                session.tell(message);
+                session.tell(&message);
             }
         }
     }
@@ -107,11 +117,14 @@ fn stream(
     let events = session.open_stream();
     let reader = events.read(None, session.is_primed());
     let (task_session, ended) = (Arc::clone(session), session.ended.clone());
+    let task_gateway = gateway.clone();
     let pump = async move {
-        if let Some(related) = first {
-            pass(&task_session, related, &events).await;
+        let memory = jobs.first().map(|job| job.memory(&task_gateway));
+        if let (Some(related), Some(memory)) = (first, memory) {
+            pass(&task_session, related, &events, &memory).await;
         }
-        join_all(jobs.into_iter().map(|job| pump(&task_session, job, &events))).await;
+        let pumps = jobs.into_iter().map(|job| pump(&task_gateway, &task_session, job, &events));
+        join_all(pumps).await;
         events.finish();
     };
     gateway.0.tasks.spawn(async move { ended.run_until_cancelled(pump).await });
@@ -119,12 +132,16 @@ fn stream(
 }
 
 /// Drives a request to its end; everything about it goes to the stream.
-async fn pump(session: &Session, mut job: Job, events: &EventStream) {
+async fn pump(gateway: &Gateway, session: &Session, mut job: Job, events: &EventStream) {
     loop {
         match job.drive.step().await {
-            Step::Related(related) => pass(session, related, events).await,
+            Step::Related(related) => {
+                let memory = job.memory(gateway);
+                pass(session, related, events, &memory).await;
+            }
             Step::Done(answer) => {
-                events.push(rpc::response(&job.id, &answer), false);
+                let response = Charged::response(&job.memory(gateway), &job.id, &answer);
+                events.push(response, false);
                 return;
             }
             Step::Cancelled => return,
@@ -132,8 +149,8 @@ async fn pump(session: &Session, mut job: Job, events: &EventStream) {
     }
 }
 
-async fn pass(session: &Session, related: Related, events: &EventStream) {
-    if let Some((message, droppable)) = message(session, related).await {
+async fn pass(session: &Session, related: Related, events: &EventStream, memory: &Arc<Budget>) {
+    if let Some((message, droppable)) = message(session, related, memory).await {
         events.push(message, droppable);
     }
 }
@@ -150,17 +167,19 @@ fn is_heard(session: &Session, related: &Related) -> bool {
 
 /// What a client hears of something that is said about its request, and whether it could do
 /// without.
-pub(super) async fn message(session: &Session, related: Related) -> Option<(Bytes, bool)> {
+pub(super) async fn message(
+    session: &Session,
+    related: Related,
+    memory: &Arc<Budget>,
+) -> Option<(Charged, bool)> {
+    let notification =
+        |method: &str, params| Some((Charged::notification(memory, method, params)?, true));
     match related {
-        Related::Progressed(params) => {
-            Some((rpc::notification("notifications/progress", Some(&params)), true))
-        }
+        Related::Progressed(params) => notification("notifications/progress", Some(&params)),
         related @ Related::Told { .. } if !is_heard(session, &related) => None,
-        Related::Told { method, params } => {
-            Some((rpc::notification(&method, params.as_deref()), true))
-        }
-        Related::Asked(inquiry) => Some((session.ask(inquiry).await?, false)),
-        Related::Withdrawn(origin) => Some((session.withdraw(origin)?, false)),
+        Related::Told { method, params } => notification(&method, params.as_deref()),
+        Related::Asked(inquiry) => Some((session.ask(inquiry, memory).await?, false)),
+        Related::Withdrawn(origin) => Some((session.withdraw(origin, memory)?, false)),
     }
 }
 
@@ -189,20 +208,23 @@ pub(super) async fn take_batch(
     if manner.accepts.events {
         return Ok(stream(gateway, session, jobs, None));
     }
-    let answers = join_all(jobs.into_iter().map(|job| alone(session, job))).await;
-    let answers: Vec<Bytes> = answers.into_iter().flatten().collect();
+    let answers = join_all(jobs.into_iter().map(|job| alone(gateway, session, job))).await;
+    let answers: Vec<Charged> = answers.into_iter().flatten().collect();
     if answers.is_empty() {
         return Ok(accepted());
     }
+    let answers: Vec<&[u8]> = answers.iter().map(|answer| &answer.bytes()[..]).collect();
     Ok(json_response(Body::from([b"[", &answers.join(&b","[..])[..], b"]"].concat())))
 }
 
 /// Drives a request whose client reads nothing but its answer.
-async fn alone(session: &Session, mut job: Job) -> Option<Bytes> {
+async fn alone(gateway: &Gateway, session: &Session, mut job: Job) -> Option<Charged> {
     loop {
         match job.drive.step().await {
-            Step::Related(related) => beside(session, related).await,
-            Step::Done(answer) => return Some(rpc::response(&job.id, &answer)),
+            Step::Related(related) => beside(session, related, &job.memory(gateway)).await,
+            Step::Done(answer) => {
+                return Some(Charged::response(&job.memory(gateway), &job.id, &answer));
+            }
             Step::Cancelled => return None,
         }
     }

@@ -161,7 +161,7 @@ mod tests {
             (ListKind::Templates, templates),
         ] {
             let raw = |item: &Value| RawValue::from_string(item.to_string()).unwrap();
-            lists.set(kind, read_items(kind, items.iter().map(raw).collect()));
+            lists.set(kind, read_items(kind, items.iter().map(raw).collect()), None);
         }
         lists
     }

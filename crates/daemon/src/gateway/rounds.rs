@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_mcp::{member, read_object};
+use cofer_mcp::{build_charged, member, read_object};
 use futures_util::future::try_join_all;
 use uuid::Uuid;
 
 use super::asker::Asker;
+use super::charged::overloaded;
 use super::forward::send;
 use super::rpc::{Answer, Fault, INTERNAL, text_member, with_members};
 use super::upstream::Upstream;
@@ -79,10 +80,22 @@ async fn ask(asker: &Asker, key: &[u8], request: &[u8]) -> Result<Vec<u8>, Fault
     let Some(method) = method else {
         return Err(Fault::new(INTERNAL, "the server asks something without saying what"));
     };
-    let params = member(request, "params").map(|params| as_older(&method, params));
+    let params = match member(request, "params") {
+        Some(params) => Some(charged(asker, params.len(), || as_older(&method, params))?),
+        None => None,
+    };
     let answer = asker.running.ask(method, params).await;
     let answer = answer.map_err(|error| Fault::of_peer(&error))?;
     Ok([b"\"", key, b"\":", &answer[..]].concat())
+}
+
+/// A copy of a part of the server's result, charged to the server.
+fn charged(asker: &Asker, length: usize, copy: impl FnOnce() -> Bytes) -> Answer {
+    let Some(memory) = asker.running.memory.get() else {
+        return Ok(copy());
+    };
+    let bytes = build_charged(memory, length, copy);
+    bytes.ok_or_else(|| overloaded(memory, "the request to the client"))
 }
 
 #[cfg(test)]

@@ -109,6 +109,10 @@ impl Fault {
                 ErrorKind::Overloaded,
                 Some("try again later, or raise the server's `max_in_flight` if it can do more"),
             ),
+            CallError::OutOfMemory { .. } => (
+                ErrorKind::Overloaded,
+                Some("ask for less at once, or raise `--max-memory` of `cofer serve`"),
+            ),
             CallError::RequestTooLarge { .. } | CallError::AnswerTooLarge { .. } => {
                 (ErrorKind::TooLarge, None)
             }

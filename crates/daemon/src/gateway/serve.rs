@@ -7,12 +7,13 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use cofer_mcp::{Caller, MODERN};
-use cofer_model::{ErrorKind, ServerName, Sharing};
+use cofer_model::{Budget, ErrorKind, ServerName, Sharing};
 use cofer_supervisor::{Notice, ServerHandle};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::asker::{Asker, AskerEra};
+use super::charged::Charged;
 use super::door::Door;
 use super::drive::Work;
 use super::requests::message;
@@ -74,6 +75,7 @@ pub(super) async fn upstream(
     gateway.0.held.make_way(handle.id());
     // Set once: a request goes to one server, or to several in turn of which the first counts.
     asker.running.server.set(handle.id()).unwrap_or_default();
+    asker.running.memory.set(Arc::clone(handle.memory())).unwrap_or_default();
     let spec = handle.spec();
     match (&asker.era, spec.sharing) {
         (_, Sharing::Shared) => Ok(Upstream::shared(handle.clone())),
@@ -155,13 +157,19 @@ pub(super) fn pass_on(
     standing: Arc<Running>,
 ) {
     let ended = session.ended.clone();
-    let told = tell(Arc::downgrade(session), upstream.notices());
-    let asked = ask(Arc::downgrade(session), standing);
+    let memory = Arc::clone(upstream.handle().memory());
+    standing.memory.set(Arc::clone(&memory)).unwrap_or_default();
+    let told = tell(Arc::downgrade(session), upstream.notices(), Arc::clone(&memory));
+    let asked = ask(Arc::downgrade(session), standing, memory);
     let both = async move { tokio::join!(told, asked) };
     gateway.0.tasks.spawn(async move { ended.run_until_cancelled(both).await });
 }
 
-async fn tell(session: Weak<Session>, mut notices: broadcast::Receiver<Arc<Notice>>) {
+async fn tell(
+    session: Weak<Session>,
+    mut notices: broadcast::Receiver<Arc<Notice>>,
+    memory: Arc<Budget>,
+) {
     loop {
         let notice = match notices.recv().await {
             Ok(notice) => notice,
@@ -172,21 +180,23 @@ async fn tell(session: Weak<Session>, mut notices: broadcast::Receiver<Arc<Notic
             continue;
         };
         // At the door of all servers, what a list is comes from the shared process.
-        if !session.opening.door.is_all() || !method.ends_with("/list_changed") {
-            session.tell(rpc::notification(method, params.as_deref()));
+        if (!session.opening.door.is_all() || !method.ends_with("/list_changed"))
+            && let Some(message) = Charged::notification(&memory, method, params.as_deref())
+        {
+            session.tell(&message);
         }
     }
 }
 
-async fn ask(session: Weak<Session>, standing: Arc<Running>) {
+async fn ask(session: Weak<Session>, standing: Arc<Running>, memory: Arc<Budget>) {
     loop {
         standing.woken().await;
         while let Some(related) = standing.take() {
             let Some(session) = session.upgrade() else {
                 return;
             };
-            if let Some((message, _)) = message(&session, related).await {
-                session.tell(message);
+            if let Some((message, _)) = message(&session, related, &memory).await {
+                session.tell(&message);
             }
         }
     }

@@ -150,7 +150,7 @@ async fn added_tools(upstream: &Upstream) -> Vec<ResourceTool> {
     let mut lists = Lists::default();
     for kind in [ListKind::Tools, ListKind::Resources, ListKind::Templates] {
         if let Ok(listing) = upstream.handle().list(kind.method(), kind.key()).await {
-            lists.set(kind, read_items(kind, listing.items));
+            lists.set(kind, read_items(kind, listing.items), Some(listing.charge));
         }
     }
     resource_tools(&lists)

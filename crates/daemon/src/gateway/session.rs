@@ -8,20 +8,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::{ClientId, RpcError, member};
-use cofer_model::{ServerId, Sharing};
+use cofer_model::{Budget, ServerId, Sharing};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::capabilities::Abilities;
+use super::charged::{Charged, overloaded};
 use super::door::Door;
 use super::level::Level;
-use super::rpc::{self, Fault, INTERNAL};
+use super::rpc::{Fault, INTERNAL};
 use super::running::{Inquiry, Running};
 use super::stream::EventStream;
 use super::upstream::Upstream;
 
-/// Messages that wait for a client which listens to no stream; the oldest are dropped.
+/// Messages, and bytes of them, that wait for a client which listens to no stream.
 const MAX_PENDING: usize = 64;
+const MAX_PENDING_BYTES: usize = 8 << 20;
 /// Questions that a client is asked at once.
 const MAX_INQUIRIES: usize = 256;
 /// How long a stream is kept after its connection broke.
@@ -64,7 +66,7 @@ struct State {
     /// Those that no request opened, the newest last.
     general: Vec<Arc<EventStream>>,
     last_stream: u64,
-    pending: VecDeque<Bytes>,
+    pending: VecDeque<Charged>,
     inquiries: HashMap<u64, Inquiry>,
     last_inquiry: u64,
     last_used: Instant,
@@ -170,22 +172,15 @@ impl Session {
         self.opening.version >= PRIMED_SINCE
     }
 
-    /// Says something that belongs to no request, on one stream, now or when there is one.
-    pub(super) fn tell(&self, message: Bytes) {
+    /// Sends a message that belongs to no request, on one stream, now or when there is one.
+    pub(super) fn tell(&self, message: &Charged) {
         let mut state = self.lock();
         let open = state.general.iter().rev().find(|stream| stream.is_attached());
         if let Some(stream) = open {
-            stream.push(message, true);
+            stream.push(message.clone(), true);
             return;
         }
-        // Twice the same says no more than once: that a list changed, or a resource.
-        if state.pending.contains(&message) {
-            return;
-        }
-        if state.pending.len() == MAX_PENDING {
-            state.pending.pop_front();
-        }
-        state.pending.push_back(message);
+        state.wait(message.clone());
     }
 
     /// Whether a client listens on a stream that belongs to no request.
@@ -193,31 +188,39 @@ impl Session {
         self.lock().general.iter().any(|stream| stream.is_attached())
     }
 
-    /// Keeps a question until the client answers it; the request to be sent. Where the client
-    /// cannot be asked, the question is refused.
-    pub(super) async fn ask(&self, inquiry: Inquiry) -> Option<Bytes> {
+    /// Keeps a server's request until the client answers it, and makes the request to be sent. If
+    /// the client cannot be asked, or `memory` has no room, the server's request is refused.
+    pub(super) async fn ask(&self, inquiry: Inquiry, memory: &Arc<Budget>) -> Option<Charged> {
         if let Some(fault) = self.abilities.lacks(&inquiry.method, inquiry.params.as_deref()) {
             inquiry.refuse(&fault).await;
             return None;
         }
-        match self.keep(inquiry) {
+        match self.keep(inquiry, memory) {
             Ok(request) => Some(request),
-            Err(inquiry) => {
-                let fault = Fault::new(INTERNAL, "the client is asked too much at once");
+            Err((inquiry, fault)) => {
                 inquiry.refuse(&fault).await;
                 None
             }
         }
     }
 
-    fn keep(&self, inquiry: Inquiry) -> Result<Bytes, Box<Inquiry>> {
+    fn keep(
+        &self,
+        mut inquiry: Inquiry,
+        memory: &Arc<Budget>,
+    ) -> Result<Charged, (Box<Inquiry>, Fault)> {
         let mut state = self.lock();
         if state.inquiries.len() >= MAX_INQUIRIES {
-            return Err(Box::new(inquiry));
+            let fault = Fault::new(INTERNAL, "the client is asked too much at once");
+            return Err((Box::new(inquiry), fault));
         }
-        state.last_inquiry += 1;
-        let id = state.last_inquiry;
-        let request = rpc::request(id, &inquiry.method, inquiry.params.as_deref());
+        let id = state.last_inquiry + 1;
+        let params = inquiry.params.take();
+        let request = Charged::request(memory, id, &inquiry.method, params.as_deref());
+        let Some(request) = request else {
+            return Err((Box::new(inquiry), overloaded(memory, "the request to the client")));
+        };
+        state.last_inquiry = id;
         state.inquiries.insert(id, inquiry);
         Ok(request)
     }
@@ -237,14 +240,14 @@ impl Session {
     }
 
     /// A server takes a question back: the notification to be sent.
-    pub(super) fn withdraw(&self, origin: u64) -> Option<Bytes> {
+    pub(super) fn withdraw(&self, origin: u64, memory: &Arc<Budget>) -> Option<Charged> {
         let mut state = self.lock();
         let found = state.inquiries.iter().find(|(_, inquiry)| inquiry.origin == Some(origin));
         let id = *found?.0;
         state.inquiries.remove(&id);
         let params =
             format!(r#"{{"requestId":{id},"reason":"the server takes its question back"}}"#);
-        Some(rpc::notification("notifications/cancelled", Some(params.as_bytes())))
+        Charged::notification(memory, "notifications/cancelled", Some(params.as_bytes()))
     }
 
     pub(super) fn touch(&self) {
@@ -274,18 +277,21 @@ impl Session {
             let may_end = is_general || stream.is_finished();
             may_end && stream.abandoned_for().is_some_and(|time| time > STREAM_KEPT)
         };
-        let State { streams, general, pending, .. } = &mut *state;
+        let mut unsent = Vec::new();
+        let State { streams, general, .. } = &mut *state;
         general.retain(|stream| {
             let stale = is_stale(stream, true);
             if stale {
                 streams.remove(&stream.id);
-                pending.extend(stream.take_unsent());
-                pending.truncate(MAX_PENDING);
+                unsent.extend(stream.take_unsent());
             }
             !stale
         });
         streams.retain(|_, stream| !is_stale(stream, false));
         streams.shrink_to_fit();
+        for message in unsent {
+            state.wait(message);
+        }
     }
 
     /// Ends everything that it runs. Whoever works on its requests sees that and lets go of it;
@@ -309,6 +315,33 @@ impl Session {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Keeps a message for a client that has no stream. At the limit the oldest message of the
+    /// same server is dropped, or the oldest of all if there is none.
+    fn wait(&mut self, message: Charged) {
+        let is_same = |other: &Charged| other.bytes() == message.bytes();
+        // Twice the same says no more than once: that a list changed, or a resource.
+        if self.pending.iter().any(is_same) {
+            return;
+        }
+        if message.len() > MAX_PENDING_BYTES {
+            return message.count_loss();
+        }
+        let bytes = |pending: &VecDeque<Charged>| pending.iter().map(Charged::len).sum::<usize>();
+        while self.pending.len() >= MAX_PENDING
+            || bytes(&self.pending) + message.len() > MAX_PENDING_BYTES
+        {
+            let is_own = |other: &Charged| Arc::ptr_eq(other.memory(), message.memory());
+            let oldest = self.pending.iter().position(is_own).unwrap_or(0);
+            match self.pending.remove(oldest) {
+                Some(lost) => lost.count_loss(),
+                None => break,
+            }
+        }
+        self.pending.push_back(message);
     }
 }
 

@@ -15,6 +15,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::charged::Charged;
+
 /// So many events, and so many bytes of them, are kept after they were sent.
 const KEPT_EVENTS: usize = 256;
 const KEPT_BYTES: usize = 1 << 20;
@@ -38,7 +40,7 @@ pub(super) struct EventStream {
 struct State {
     /// The number of the first event that is kept.
     first: u64,
-    events: VecDeque<Bytes>,
+    events: VecDeque<Charged>,
     /// The first event that no connection has taken yet.
     unsent: u64,
     kept_bytes: usize,
@@ -66,16 +68,21 @@ impl EventStream {
         Self { id, state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Adds a message. A `droppable` one is left out where too much waits already; false then.
-    pub(super) fn push(&self, message: Bytes, droppable: bool) -> bool {
+    /// Adds a message, which has no line end in it. A `droppable` one is discarded, and counted,
+    /// where too much waits already; false then.
+    pub(super) fn push(&self, message: Charged, droppable: bool) -> bool {
         let mut state = self.lock();
         let waiting = state.events.len() - state.sent();
         let is_full = waiting >= WAITING_EVENTS || state.waiting_bytes >= WAITING_BYTES;
-        if state.is_finished || droppable && is_full {
+        if droppable && is_full {
+            message.count_loss();
+            return false;
+        }
+        if state.is_finished {
             return false;
         }
         state.waiting_bytes += message.len();
-        state.events.push_back(on_one_line(message));
+        state.events.push_back(message);
         drop(state);
         self.changed.notify_one();
         true
@@ -106,7 +113,7 @@ impl EventStream {
     }
 
     /// What was not sent to anybody, taken out.
-    pub(super) fn take_unsent(&self) -> Vec<Bytes> {
+    pub(super) fn take_unsent(&self) -> Vec<Charged> {
         let mut state = self.lock();
         let sent = state.sent();
         state.waiting_bytes = 0;
@@ -146,10 +153,15 @@ impl State {
 
     fn event(&self, number: u64) -> Option<Bytes> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.events.get(at).cloned()
+        self.events.get(at).map(|event| event.bytes().clone())
     }
 
-    /// Notes that an event was sent, and forgets the oldest of those that were.
+    fn may_forget(&self) -> bool {
+        self.sent() > 1 || self.events.front().is_some_and(|event| event.memory().is_tight())
+    }
+
+    /// Notes that an event was sent, and forgets the oldest of those that were. A single event
+    /// over `KEPT_BYTES` is kept for a client that comes back, unless its server is short of memory.
     fn mark_sent(&mut self, number: u64, bytes: usize) {
         if number < self.unsent {
             return;
@@ -157,7 +169,7 @@ impl State {
         self.unsent = number + 1;
         self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
         self.kept_bytes += bytes;
-        while self.sent() > KEPT_EVENTS || self.sent() > 1 && self.kept_bytes > KEPT_BYTES {
+        while self.sent() > KEPT_EVENTS || self.kept_bytes > KEPT_BYTES && self.may_forget() {
             if let Some(oldest) = self.events.pop_front() {
                 self.kept_bytes = self.kept_bytes.saturating_sub(oldest.len());
             }
@@ -293,19 +305,26 @@ pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cofer_model::Budget;
 
     async fn texts(reader: &mut Reader, count: usize) -> Vec<String> {
         let mut texts = Vec::new();
         while texts.len() < count {
             let pieces = reader.pieces().await.expect("the stream goes on");
             let text: Vec<u8> = pieces.flatten().collect();
-            texts.push(String::from_utf8(text).unwrap());
+            let text = String::from_utf8(text).unwrap();
+            texts.push(text.replace(r#"{"jsonrpc":"2.0","method":""#, "").replace("\"}", ""));
         }
         texts
     }
 
     fn push(stream: &EventStream, text: &'static str) -> bool {
-        stream.push(Bytes::from_static(text.as_bytes()), true)
+        stream.push(message(text), true)
+    }
+
+    /// A notification; what stands around its method is taken off again by `texts`.
+    fn message(method: &str) -> Charged {
+        Charged::notification(&Budget::unlimited(), method, None).unwrap()
     }
 
     #[tokio::test]
@@ -352,13 +371,27 @@ mod tests {
             assert!(push(&stream, "x"));
         }
         assert!(!push(&stream, "one too many"));
-        assert!(stream.push(Bytes::from_static(b"an answer"), false), "answers always fit");
+        assert!(stream.push(message("an answer"), false), "answers always fit");
         texts(&mut reader, WAITING_EVENTS + 1).await;
         assert_eq!(stream.lock().events.len(), KEPT_EVENTS);
         drop(reader);
         let mut back = stream.read(Some(0), false);
         let first = texts(&mut back, 1).await;
         assert_eq!(first, [format!("id: 1-{}\ndata: x\n\n", WAITING_EVENTS + 2 - KEPT_EVENTS)]);
+    }
+
+    #[tokio::test]
+    async fn a_large_event_is_kept_after_it_was_sent_unless_memory_is_short() {
+        for (limit, is_kept) in [(100 << 20, true), (3 << 20, false)] {
+            let memory = Budget::new(limit);
+            let stream = Arc::new(EventStream::new(1));
+            let mut reader = stream.read(None, false);
+            let large = "x".repeat(2 << 20);
+            let event = Charged::notification(&memory, &large, None).unwrap();
+            assert!(stream.push(event, false));
+            texts(&mut reader, 1).await;
+            assert_eq!(memory.used() > 0, is_kept, "of {limit} bytes");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofer_mcp::http::MirroredArguments;
 use cofer_mcp::{CallError, Era};
+use cofer_model::Charge;
 use cofer_supervisor::{CallFailure, Notice, ServerHandle};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
 use super::level::Level;
-use super::lists::{ListKind, read_items};
+use super::lists::{ListKind, Listed, read_items};
 use super::rpc::{Answer, Fault, METHOD_NOT_FOUND};
 use super::upstream::Upstream;
 
@@ -282,22 +283,30 @@ impl Watcher {
         }
     }
 
-    async fn fetch(&self, kind: ListKind) -> Option<Vec<super::lists::Listed>> {
+    async fn fetch(&self, kind: ListKind) -> Option<(Vec<Listed>, Option<Charge>)> {
         // The word of who the server is comes a moment after the first call gets through.
         let peer = self.handle.settled(START).await.peer.clone()?;
         if peer.capabilities.get(kind.capability()).is_none() {
-            return Some(Vec::new());
+            return Some((Vec::new(), None));
         }
         match self.handle.list(kind.method(), kind.key()).await {
             Ok(listing) => {
                 if kind == ListKind::Tools {
                     self.mirrored.learn_items(&listing.items);
                 }
-                Some(read_items(kind, listing.items))
+                let mut charge = listing.charge;
+                // What it is joined into is a copy of it.
+                let both = usize::try_from(2 * charge.bytes()).unwrap_or(usize::MAX);
+                if !charge.resize(both) {
+                    self.handle.memory().count_loss();
+                    tracing::warn!(target: "MCP", server = %self.handle.spec().name, list = kind.method(), "a server's list has no room in its memory; what it last was is offered");
+                    return None;
+                }
+                Some((read_items(kind, listing.items), Some(charge)))
             }
             // Templates have no capability of their own, so that a server may well not know them.
             Err(CallFailure::Call(CallError::Rpc(error))) if error.code == METHOD_NOT_FOUND => {
-                Some(Vec::new())
+                Some((Vec::new(), None))
             }
             Err(error) => {
                 let server = self.handle.spec().name.to_string();

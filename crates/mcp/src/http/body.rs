@@ -1,16 +1,19 @@
 //! The body of an answer, which sends its connection home once it was read.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use cofer_model::{Budget, Charge};
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use super::pool::Home;
 use super::transport::TransportError;
+use crate::memory::attach;
 
 /// The answer's body. Read to its end, its connection serves the next request; dropped before,
 /// the server sees that nobody listens.
@@ -47,21 +50,25 @@ impl Body {
 
     /// All of it, where it is not longer than `cap`.
     pub async fn collect(self, cap: usize) -> Result<Bytes, TransportError> {
-        self.collect_within(cap, None).await
+        self.collect_within(cap, None, &Budget::unlimited()).await
     }
 
-    /// All of it, where it is not longer than `cap` and no pause in it is longer than `silence`.
+    /// All of it, where it is not longer than `cap`, no pause in it is longer than `silence`, and
+    /// `memory` has room for it. What comes in one piece, which is the size of a read buffer at
+    /// most, is not charged.
     pub async fn collect_within(
         mut self,
         cap: usize,
         silence: Option<Duration>,
+        memory: &Arc<Budget>,
     ) -> Result<Bytes, TransportError> {
         let expected = self.incoming.size_hint().lower();
         if expected > cap as u64 {
             return Err(TransportError::TooLarge { cap });
         }
         let mut first = Bytes::new();
-        let mut whole = BytesMut::new();
+        let mut whole = Vec::new();
+        let mut charge = Charge::none(memory);
         while let Some(next) = self.chunk_within(silence).await? {
             if first.len().max(whole.len()) + next.len() > cap {
                 return Err(TransportError::TooLarge { cap });
@@ -71,14 +78,20 @@ impl Body {
                 first = next;
                 continue;
             }
-            if whole.is_empty() {
+            let length = first.len().max(whole.len()) + next.len();
+            if length > whole.capacity() {
                 let expected = usize::try_from(expected).unwrap_or(cap);
-                whole.reserve(expected.max(2 * (first.len() + next.len())));
-                whole.extend_from_slice(&std::mem::take(&mut first));
+                let room = expected.max(2 * length).min(cap.max(length));
+                if !charge.resize(room) {
+                    memory.count_loss();
+                    return Err(TransportError::OutOfMemory { limit: memory.limit() });
+                }
+                whole.reserve_exact(room - whole.len());
             }
+            whole.extend_from_slice(&std::mem::take(&mut first));
             whole.extend_from_slice(&next);
         }
-        Ok(if whole.is_empty() { first } else { whole.freeze() })
+        Ok(if whole.is_empty() { first } else { attach(charge, whole) })
     }
 
     /// The next bytes, none at the end, where they come within `silence`.

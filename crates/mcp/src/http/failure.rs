@@ -34,6 +34,8 @@ pub enum FailureKind {
     Protocol,
     /// A message over the cap, in either direction.
     TooLarge,
+    /// The memory budget has no room for a message.
+    Overloaded,
 }
 
 /// A request's failure on the way to the server or back.
@@ -101,6 +103,15 @@ impl Failure {
         )
     }
 
+    /// A message of the server's that was discarded for lack of memory.
+    pub(super) fn out_of_memory(what: &str, limit: u64) -> Self {
+        Self::new(
+            FailureKind::Overloaded,
+            format!("the memory limit of {limit} bytes has no room for {what}"),
+            "ask for less at once, or try again when other calls have ended.",
+        )
+    }
+
     /// The error's response to request `id`.
     pub(super) fn response(&self, id: &Bytes, source: &str) -> Bytes {
         let data = Data {
@@ -161,6 +172,9 @@ impl From<TransportError> for Failure {
             TransportError::Cut(_) => return Self::cut(Some(&error)),
             TransportError::TooLarge { cap } => {
                 return Self::too_large("the server's answer", *cap);
+            }
+            TransportError::OutOfMemory { limit } => {
+                return Self::out_of_memory("the server's answer", *limit);
             }
         };
         Self::new(kind, chain(&error), hint)

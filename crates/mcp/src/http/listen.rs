@@ -36,7 +36,7 @@ impl Wire {
         answered: oneshot::Sender<()>,
     ) {
         let mut answered = Some(answered);
-        let mut parser = Parser::new(self.cap);
+        let mut parser = Parser::new(self.cap, &self.memory);
         let mut attempt = 0;
         let mut opened_before = false;
         loop {
@@ -98,6 +98,9 @@ impl Wire {
                 match item {
                     Item::Message(data) => {
                         self.deliver(&data, None, false).await;
+                    }
+                    Item::Unaffordable => {
+                        tracing::warn!("an event of the server was discarded: no memory left");
                     }
                     Item::TooLarge => {
                         tracing::warn!(

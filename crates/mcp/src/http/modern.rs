@@ -113,10 +113,10 @@ impl Wire {
         };
         let (head, mut body) = response.into_parts();
         if !is_event_stream(&head.headers) {
-            let text = body.collect_within(self.cap, Some(self.silence)).await?;
+            let text = body.collect_within(self.cap, Some(self.silence), &self.memory).await?;
             return result_in(&text).ok_or_else(|| Failure::cut(None));
         }
-        let mut parser = Parser::new(self.cap);
+        let mut parser = Parser::new(self.cap, &self.memory);
         while let Some(chunk) = body.chunk_within(Some(self.silence)).await? {
             parser.push(chunk);
             while let Some(item) = parser.next() {
@@ -172,7 +172,7 @@ impl Wire {
         if is_event_stream(&head.headers) {
             return self.listen_to(job, body, acknowledged).await;
         }
-        let text = body.collect_within(self.cap, Some(self.silence)).await?;
+        let text = body.collect_within(self.cap, Some(self.silence), &self.memory).await?;
         let answered = self.deliver(&text, Some((job, &Session::default())), true).await;
         if answered { Ok(Listened::Answered) } else { Err(Failure::cut(None)) }
     }
@@ -183,7 +183,7 @@ impl Wire {
         mut body: Body,
         acknowledged: &mut bool,
     ) -> Result<Listened, Failure> {
-        let mut parser = Parser::new(self.cap);
+        let mut parser = Parser::new(self.cap, &self.memory);
         let again = *acknowledged;
         let mut any = false;
         let cause = loop {
@@ -194,9 +194,7 @@ impl Wire {
             }
             any = true;
             while let Some(item) = parser.next() {
-                let Item::Message(data) = item else {
-                    return Err(Failure::too_large("an event of the server's", self.cap));
-                };
+                let data = self.message(item)?;
                 let is_first_word = is_acknowledgement(&data);
                 *acknowledged |= is_first_word;
                 if is_first_word && again {

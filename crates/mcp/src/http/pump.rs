@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_model::Redactor;
+use cofer_model::{Budget, Redactor};
 use futures_util::future::join_all;
 use http::header::HeaderValue;
 use http::{HeaderMap, Uri};
@@ -51,6 +51,8 @@ pub struct Remote {
     pub silence: Duration,
     /// The longest message, in either direction.
     pub cap: usize,
+    /// The memory that messages of the server, and to it, may use.
+    pub memory: Arc<Budget>,
     /// What errors of our own name as their source.
     pub source: String,
     /// The connections.
@@ -132,7 +134,7 @@ impl<'a> Reader<'a> {
     }
 
     async fn read<R: AsyncRead + Unpin>(mut self, input: R, stop: &CancellationToken) {
-        let mut lines = LineReader::new(input, self.wire.cap);
+        let mut lines = LineReader::within(input, self.wire.cap, &self.wire.memory);
         loop {
             let frame = tokio::select! {
                 biased;
@@ -143,6 +145,9 @@ impl<'a> Reader<'a> {
             match frame {
                 Ok(Some(Frame::Line(line))) => self.take(&line),
                 Ok(Some(Frame::TooLong { bytes, request, .. })) => self.refuse(bytes, request),
+                Ok(Some(Frame::Unaffordable { bytes, request, .. })) => {
+                    self.overloaded(bytes, request);
+                }
                 Ok(None) => break,
                 Err(error) => {
                     tracing::debug!(%error, "the client's messages cannot be read");
@@ -193,6 +198,17 @@ impl<'a> Reader<'a> {
         if let Some(id) = request {
             let failure =
                 Failure::too_large(&format!("the message of {bytes} bytes"), self.wire.cap);
+            self.answer(failure.response(&id, &self.wire.source));
+        }
+    }
+
+    fn overloaded(&self, bytes: u64, request: Option<Bytes>) {
+        let memory = &self.wire.memory;
+        memory.count_loss();
+        tracing::warn!(bytes, "a message of the client was discarded: no memory left");
+        if let Some(id) = request {
+            let what = format!("the request of {bytes} bytes");
+            let failure = Failure::out_of_memory(&what, memory.limit());
             self.answer(failure.response(&id, &self.wire.source));
         }
     }

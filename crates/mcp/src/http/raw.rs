@@ -2,10 +2,9 @@
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use memchr::memmem;
-use serde_json::value::RawValue;
 
 use crate::members::member;
-use crate::message::Malformed;
+use crate::message::{Malformed, Parts};
 use crate::object::read_object;
 
 /// Where a request of the era without sessions says its protocol revision.
@@ -101,10 +100,10 @@ pub(super) fn messages(text: &Bytes) -> Result<Vec<Result<Raw, Unreadable>>, Mal
     if first != Some(&b'[') {
         return Ok(vec![Raw::read(text.clone())]);
     }
-    let parts: Vec<&RawValue> =
+    let Parts(parts) =
         serde_json::from_slice(text).map_err(|error| Malformed { reason: error.to_string() })?;
-    let part = |part: &RawValue| Raw::read(text.slice_ref(part.get().as_bytes()));
-    Ok(parts.into_iter().map(part).collect())
+    let part = |part: &str| Raw::read(text.slice_ref(part.as_bytes()));
+    Ok(parts.into_iter().map(|raw| part(raw.get())).collect())
 }
 
 /// The revision that a request names for itself; only those without sessions do.

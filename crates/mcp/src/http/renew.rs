@@ -77,7 +77,7 @@ impl Wire {
         let raw = if is_event_stream(&head.headers) {
             self.answer_in_stream(body, &opening.id).await?
         } else {
-            let text = body.collect_within(self.cap, Some(self.silence)).await?;
+            let text = body.collect_within(self.cap, Some(self.silence), &self.memory).await?;
             answer_in(&text, &opening.id)
         };
         match raw.as_ref().map(|raw| &raw.kind) {
@@ -90,7 +90,7 @@ impl Wire {
     }
 
     async fn answer_in_stream(&self, mut body: Body, id: &Bytes) -> Result<Option<Raw>, Failure> {
-        let mut parser = Parser::new(self.cap);
+        let mut parser = Parser::new(self.cap, &self.memory);
         while let Some(chunk) = body.chunk_within(Some(self.silence)).await? {
             parser.push(chunk);
             while let Some(item) = parser.next() {

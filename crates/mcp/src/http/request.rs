@@ -156,7 +156,7 @@ impl Wire {
         if is_event_stream(&head.headers) {
             return Box::pin(self.read_stream(job, session, body)).await.map(Some);
         }
-        let text = body.collect_within(self.cap, Some(self.silence)).await?;
+        let text = body.collect_within(self.cap, Some(self.silence), &self.memory).await?;
         if self.deliver(&text, Some((job, &session)), job.is_modern()).await {
             return Ok(None);
         }

@@ -1,15 +1,21 @@
 //! Reads Server-Sent Events as their bytes come in: the whole grammar, in linear time, and a
 //! message that came in one piece is never copied.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use cofer_model::{Budget, Charge};
 use memchr::memchr2;
+
+use crate::memory::attach;
 
 /// The longest wait a server may ask for before we come back.
 const MAX_RETRY: Duration = Duration::from_secs(3600);
 /// The longest event id that is kept: it becomes a header.
 const MAX_ID: usize = 4096;
+/// Up to this size, that of a read, an event is not charged.
+const UNCHARGED: usize = 64 * 1024;
 
 /// What a stream brings.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub(super) enum Item {
     Message(Bytes),
     /// An event over the cap. Its rest is passed over.
     TooLarge,
+    /// An event for which the memory budget has no room. Its rest is discarded.
+    Unaffordable,
 }
 
 /// Reads one stream, or several of which each goes on where the one before broke off.
@@ -28,6 +36,8 @@ pub(super) struct Parser {
     chunk: Bytes,
     /// A line that is not whole yet.
     partial: BytesMut,
+    /// For the line and the event that are not whole yet, once they are larger than a read.
+    charge: Charge,
     /// Behind a carriage return, which ends a line alone or with a line feed.
     skip_line_feed: bool,
     at_start: bool,
@@ -56,11 +66,12 @@ impl Event {
 }
 
 impl Parser {
-    pub(super) fn new(cap: usize) -> Self {
+    pub(super) fn new(cap: usize, memory: &Arc<Budget>) -> Self {
         Self {
             cap,
             chunk: Bytes::new(),
             partial: BytesMut::new(),
+            charge: Charge::none(memory),
             skip_line_feed: false,
             at_start: true,
             event: Event::default(),
@@ -82,7 +93,8 @@ impl Parser {
     /// Forgets what broke off with its stream.
     pub(super) fn begin_stream(&mut self) {
         let (last_id, retry) = (self.last_id.take(), self.retry);
-        *self = Self { last_id, retry, ..Self::new(self.cap) };
+        let memory = Arc::clone(self.charge.budget());
+        *self = Self { last_id, retry, ..Self::new(self.cap, &memory) };
     }
 
     /// Takes the next bytes. What came before them must have been read with `next`.
@@ -174,14 +186,34 @@ impl Parser {
         }
     }
 
-    /// Tells once that the event is over the cap, and lets go of it.
+    /// Reports once that the event is over the cap, or that no memory is left for it, and
+    /// discards it.
     fn grown_too_large(&mut self) -> Option<Item> {
-        if self.event.too_large || self.event.size() + self.partial.len() <= self.cap {
+        if self.event.too_large {
             return None;
         }
+        let size = self.event.size() + self.partial.len();
+        let item = match size > self.cap {
+            true => Item::TooLarge,
+            false if self.afford(size) => return None,
+            false => Item::Unaffordable,
+        };
         self.partial = BytesMut::new();
+        drop(self.charge.take());
         self.event = Event { too_large: true, id: self.event.id.take(), ..Event::default() };
-        Some(Item::TooLarge)
+        Some(item)
+    }
+
+    /// Charges what is not whole yet. Its buffers grow by doubling, and are charged as such.
+    fn afford(&mut self, size: usize) -> bool {
+        if size <= UNCHARGED || size as u64 <= self.charge.bytes() {
+            return true;
+        }
+        let fits = self.charge.resize(2 * size);
+        if !fits {
+            self.charge.budget().count_loss();
+        }
+        fits
     }
 
     fn end_of_event(&mut self) -> Option<Bytes> {
@@ -189,7 +221,11 @@ impl Parser {
         if let Some(id) = event.id {
             self.last_id = Some(id).filter(|id| !id.is_empty());
         }
-        let data = event.joined.map(BytesMut::freeze).or(event.first)?;
+        let charge = self.charge.take();
+        let mut data = event.joined.map(BytesMut::freeze).or(event.first)?;
+        if charge.bytes() > 0 {
+            data = attach(charge, data);
+        }
         let told = !event.not_a_message && data.iter().any(|byte| !byte.is_ascii_whitespace());
         told.then_some(data)
     }
@@ -201,7 +237,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(chunks: &[&[u8]], cap: usize) -> (Vec<Item>, Parser) {
-        let mut parser = Parser::new(cap);
+        let mut parser = Parser::new(cap, &Budget::unlimited());
         let mut items = Vec::new();
         for chunk in chunks {
             parser.push(Bytes::copy_from_slice(chunk));
@@ -258,9 +294,37 @@ mod tests {
     }
 
     #[test]
+    fn an_event_without_room_in_the_budget_is_discarded_and_charges_nothing() {
+        let memory = Budget::new(300_000);
+        let mut parser = Parser::new(1 << 20, &memory);
+        let mut items = Vec::new();
+        let mut push = |parser: &mut Parser, chunk: Vec<u8>| {
+            parser.push(chunk.into());
+            while let Some(item) = parser.next() {
+                assert!(memory.used() <= memory.limit());
+                items.push(item);
+            }
+        };
+        push(&mut parser, b"data: ".to_vec());
+        for _ in 0..20 {
+            push(&mut parser, vec![b'x'; 10_000]);
+        }
+        push(&mut parser, b"\n\ndata: ".to_vec());
+        for _ in 0..10 {
+            push(&mut parser, vec![b'y'; 10_000]);
+        }
+        push(&mut parser, b"\n\n".to_vec());
+        let [Item::Unaffordable, Item::Message(data)] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((data.len(), memory.losses()), (100_000, 1));
+        assert!(memory.used() >= 100_000, "the message keeps its charge");
+        items.clear();
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
     fn data_in_one_piece_is_not_copied() {
         let chunk = Bytes::from_static(b"data: {\"a\":1}\n\n");
-        let mut parser = Parser::new(100);
+        let mut parser = Parser::new(100, &Budget::unlimited());
         parser.push(chunk.clone());
         let Some(Item::Message(data)) = parser.next() else { panic!("no message") };
         assert_eq!(data.as_ptr(), chunk[6..].as_ptr());

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{ACCEPT, HeaderValue};
 use http::{HeaderMap, Method, Response};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -47,7 +48,7 @@ impl Wire {
         session: Arc<Session>,
         mut body: Body,
     ) -> Result<Tail, Failure> {
-        let mut parser = Parser::new(self.cap);
+        let mut parser = Parser::new(self.cap, &self.memory);
         let mut empty_in_a_row = 0;
         loop {
             let (end, any) = self.read_events(&mut parser, &mut body, job, &session).await?;
@@ -75,9 +76,7 @@ impl Wire {
         let mut any = false;
         loop {
             while let Some(item) = parser.next() {
-                let Item::Message(data) = item else {
-                    return Err(Failure::too_large("an event of the server's", self.cap));
-                };
+                let data = self.message(item)?;
                 if self.deliver(&data, Some((job, session)), job.is_modern()).await {
                     return Ok((End::Answered, true));
                 }
@@ -94,6 +93,17 @@ impl Wire {
                 Ok(None) => return Ok((End::Early(None), any)),
                 Err(error @ TransportError::Silent(_)) => return Err(error.into()),
                 Err(error) => return Ok((End::Early(Some(error)), any)),
+            }
+        }
+    }
+
+    /// The message in an event, or why it was not kept.
+    pub(super) fn message(&self, item: Item) -> Result<Bytes, Failure> {
+        match item {
+            Item::Message(data) => Ok(data),
+            Item::TooLarge => Err(Failure::too_large("an event of the server's", self.cap)),
+            Item::Unaffordable => {
+                Err(Failure::out_of_memory("an event of the server's", self.memory.limit()))
             }
         }
     }
@@ -154,7 +164,7 @@ impl Wire {
         if let Some(id) = last.and_then(|id| HeaderValue::from_bytes(id).ok()) {
             headers.insert(LAST_EVENT, id);
         }
-        let body = bytes::Bytes::new();
+        let body = Bytes::new();
         self.client
             .exchange(&Outbound { method: Method::GET, headers, body, repeatable: true })
             .await

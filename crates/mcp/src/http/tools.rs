@@ -17,6 +17,9 @@ use super::raw::text_member;
 use crate::members::member;
 
 const ANNOTATION: &str = "x-mcp-header";
+/// The largest tool whose schema is searched: parsed, JSON takes many times its memory.
+const MAX_TOOL: usize = 1 << 20;
+
 /// Keywords whose values are data, not schemas.
 const DATA: [&str; 5] = ["enum", "const", "default", "examples", "required"];
 /// Keywords whose values are schemas by name.
@@ -94,6 +97,9 @@ impl MirroredArguments {
 
     /// Whether the tool keeps the rules.
     fn learn_tool(&self, tool: &str) -> bool {
+        if tool.len() > MAX_TOOL {
+            return true;
+        }
         let Ok(tool) = serde_json::from_str::<Value>(tool) else {
             return true;
         };

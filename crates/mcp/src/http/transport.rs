@@ -104,6 +104,12 @@ pub enum TransportError {
         /// What the reader wanted at most.
         cap: usize,
     },
+    /// The memory budget has no room for the answer.
+    #[error("the memory limit of {limit} bytes has no room for the answer")]
+    OutOfMemory {
+        /// The limit, in bytes.
+        limit: u64,
+    },
 }
 
 impl TransportError {
@@ -116,7 +122,11 @@ impl TransportError {
     pub fn never_sent(&self) -> bool {
         !matches!(
             self,
-            Self::Broken { .. } | Self::Cut(_) | Self::Silent(_) | Self::TooLarge { .. }
+            Self::Broken { .. }
+                | Self::Cut(_)
+                | Self::Silent(_)
+                | Self::TooLarge { .. }
+                | Self::OutOfMemory { .. }
         )
     }
 }

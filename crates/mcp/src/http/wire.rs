@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_model::{DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, Redactor};
+use cofer_model::{Budget, DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, Redactor};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, Method, Response, StatusCode};
 use tokio::sync::Semaphore;
@@ -41,6 +41,7 @@ pub(super) struct Wire {
     /// The longest silence of a server that owes an answer.
     pub(super) silence: Duration,
     pub(super) cap: usize,
+    pub(super) memory: Arc<Budget>,
     pub(super) output: Output,
     pub(super) in_flight: InFlight,
     pub(super) sessions: Sessions,
@@ -69,7 +70,7 @@ pub(super) enum Verdict {
 
 impl Wire {
     pub(super) fn new(remote: Remote, output: Output) -> Self {
-        let Remote { silence, cap, source, attendant, redactor, .. } = remote;
+        let Remote { silence, cap, memory, source, attendant, redactor, .. } = remote;
         let Remote { url, headers, transport, authorizer, .. } = remote;
         let daemons = headers.contains_key(HOPS_HEADER).then(Mutex::default);
         let client = Client::new(transport, authorizer, Arc::clone(&attendant), url, headers);
@@ -80,6 +81,7 @@ impl Wire {
             source,
             silence,
             cap,
+            memory,
             output,
             in_flight: InFlight::default(),
             sessions: Sessions::default(),

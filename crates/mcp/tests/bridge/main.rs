@@ -4,10 +4,12 @@
 mod callers;
 mod peer;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::{BridgeConfig, CallError, HandshakeError, Request, collect_pages, handshake};
+use cofer_model::Budget;
 use serde_json::json;
 use tokio::io::AsyncBufReadExt as _;
 
@@ -207,6 +209,66 @@ async fn an_answer_over_the_cap_fails_its_asker_only() {
     assert_eq!(heard.oversized.lock().unwrap().len(), 1);
     let request = Request::new("big", Some(Bytes::from(format!("[{}]", "1,".repeat(600)))), LIMIT);
     assert!(matches!(bridge.call(request).await.result, Err(CallError::RequestTooLarge { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_memory_an_answer_fails_its_caller_and_a_request_the_server() {
+    let memory = Budget::new(1_000_000);
+    let config =
+        BridgeConfig { max_in_flight: 2, memory: Arc::clone(&memory), ..BridgeConfig::default() };
+    let (bridge, mut peer, heard) = bridge_with(config);
+    let large = call(&bridge, request("large"));
+    let first = peer.hears().await;
+    let other = memory.try_charge(800_000).unwrap();
+    peer.answers(&first, json!("x".repeat(500_000))).await;
+    let error = large.await.unwrap().unwrap_err();
+    assert!(matches!(error, CallError::OutOfMemory { limit: 1_000_000, .. }), "{error:?}");
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create",
+        "params": {"message": "x".repeat(500_000)}});
+    peer.says(&question.to_string()).await;
+    assert_eq!(peer.hears().await["id"], "q", "the server's request is answered with an error");
+    let params = Bytes::from(format!("[\"{}\"]", "x".repeat(300_000)));
+    let rejected = bridge.call(Request::new("x", Some(params), LIMIT)).await.result;
+    assert!(matches!(rejected, Err(CallError::OutOfMemory { .. })), "{rejected:?}");
+    assert_eq!((heard.unaffordable.lock().unwrap().len(), memory.losses()), (2, 3));
+    // Small calls are served meanwhile, and large ones as soon as there is memory again.
+    let small = call(&bridge, request("small"));
+    let second = peer.hears().await;
+    peer.answers(&second, json!("fits")).await;
+    assert_eq!(small.await.unwrap().unwrap(), r#""fits""#);
+    drop(other);
+    let large = call(&bridge, request("large"));
+    let third = peer.hears().await;
+    peer.answers(&third, json!("x".repeat(500_000))).await;
+    let answer = large.await.unwrap().unwrap();
+    assert!(memory.used() >= answer.len() as u64);
+    drop(answer);
+    assert_eq!(memory.used(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_pages_end_at_the_cap_and_keep_nothing() {
+    let memory = Budget::new(10 << 20);
+    let config = BridgeConfig {
+        max_message: 1 << 20,
+        memory: Arc::clone(&memory),
+        ..BridgeConfig::default()
+    };
+    let (bridge, mut peer, _) = bridge_with(config);
+    let serve = async {
+        for page in 0.. {
+            let asked = peer.hears().await;
+            let tools = [json!({"name": "t".repeat(100_000)})];
+            peer.answers(&asked, json!({"tools": tools, "nextCursor": page.to_string()})).await;
+            assert!(page < 12, "pages of more than 1 MiB were asked for");
+        }
+    };
+    let error = tokio::select! {
+        listing = collect_pages(&bridge, "tools/list", "tools", LIMIT) => listing.unwrap_err(),
+        () = serve => unreachable!("the pages do not end"),
+    };
+    assert!(matches!(error, CallError::OutOfMemory { limit: 0x10_0000, .. }), "{error:?}");
+    assert_eq!((memory.losses(), memory.used()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]

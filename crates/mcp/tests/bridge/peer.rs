@@ -15,6 +15,7 @@ pub(super) struct Heard {
     pub(super) noise: Mutex<Vec<String>>,
     pub(super) notified: Mutex<Vec<String>>,
     pub(super) oversized: Mutex<Vec<u64>>,
+    pub(super) unaffordable: Mutex<Vec<u64>>,
 }
 
 impl Listener for Heard {
@@ -24,6 +25,10 @@ impl Listener for Heard {
 
     fn noise(&self, line: &[u8]) {
         self.noise.lock().unwrap().push(String::from_utf8_lossy(line).into_owned());
+    }
+
+    fn unaffordable(&self, bytes: u64) {
+        self.unaffordable.lock().unwrap().push(bytes);
     }
 
     fn oversized(&self, bytes: u64) {

@@ -33,6 +33,7 @@ pub(crate) fn remote(url: &str) -> Remote {
         headers: http::HeaderMap::new(),
         silence: PATIENCE,
         cap: 64 << 20,
+        memory: cofer_model::Budget::unlimited(),
         source: "cofer-proxy".to_owned(),
         transport,
         authorizer: Arc::new(Unsigned),
@@ -73,7 +74,7 @@ impl Client {
         let next = tokio::time::timeout(PATIENCE, self.output.next());
         match next.await.expect("the pump says something").unwrap()? {
             Frame::Line(line) => Some(String::from_utf8(line.to_vec()).unwrap()),
-            Frame::TooLong { .. } => panic!("a line that long"),
+            Frame::TooLong { .. } | Frame::Unaffordable { .. } => panic!("a line that long"),
         }
     }
 

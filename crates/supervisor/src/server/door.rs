@@ -74,7 +74,7 @@ pub(super) struct HttpTalk {
 impl Speaking {
     /// A conversation over two byte streams.
     pub(super) fn over(&self, stdout: ByteSource, stdin: ByteSink) -> Bridge {
-        Bridge::start(stdout, stdin, self.config, Arc::clone(&self.listener), &self.tasks)
+        Bridge::start(stdout, stdin, self.config.clone(), Arc::clone(&self.listener), &self.tasks)
     }
 
     /// A conversation with the server at `url`.
@@ -88,6 +88,7 @@ impl Speaking {
             headers: Default::default(),
             silence: SILENCE,
             cap: self.config.max_message,
+            memory: Arc::clone(&self.config.memory),
             source: SOURCE.to_owned(),
             transport: transport.map_err(|error| failed(error.to_string()))?,
             authorizer: Arc::new(Unsigned),

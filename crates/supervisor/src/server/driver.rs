@@ -425,6 +425,7 @@ async fn launch(
     let DriverParts { reporter, handle, .. } = parts;
     let log_position = handle.log.position();
     reporter.launching(spec);
+    handle.memory.forgive();
     let launched = timeout(LAUNCH, parts.launcher.launch(handle.id, spec)).await;
     let launched = launched.map_err(|_| launched_too_slowly(LAUNCH))??;
     // Only now is it the server's turn: what an engine took for it is not held against it.
@@ -433,6 +434,7 @@ async fn launch(
     let config = BridgeConfig {
         max_in_flight: spec.max_in_flight as usize,
         max_message: parts.max_message,
+        memory: Arc::clone(&handle.memory),
         ..BridgeConfig::default()
     };
     let outlets = Outlets {

@@ -10,7 +10,9 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use cofer_mcp::{Bridge, CallError, Called, Caller, Era, Listing, Request, collect_pages};
-use cofer_model::{CallSource, DaemonIds, Failure, PeerInfo, ServerId, ServerSpec, Status, Usage};
+use cofer_model::{
+    Budget, CallSource, DaemonIds, Failure, PeerInfo, ServerId, ServerSpec, Status, Usage,
+};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
@@ -46,6 +48,8 @@ pub(crate) struct HandleParts {
     pub(crate) calls: CallRecorder,
     pub(crate) notices: Notices,
     pub(crate) reach: Reach,
+    /// The memory that its messages may use, also those of its private processes.
+    pub(crate) memory: Arc<Budget>,
     pub(crate) means: Means,
 }
 
@@ -157,6 +161,11 @@ impl ServerHandle {
     /// Lines on its stdout that were not MCP, since it last started.
     pub fn noise_lines(&self) -> u64 {
         self.parts.noise.load(Ordering::Relaxed)
+    }
+
+    /// The memory that its messages may use.
+    pub fn memory(&self) -> &Arc<Budget> {
+        &self.parts.memory
     }
 
     /// What its runtime knows of it now, while it has a process.

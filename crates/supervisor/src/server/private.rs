@@ -47,6 +47,7 @@ impl PrivateServer {
             config: BridgeConfig {
                 max_in_flight: spec.max_in_flight as usize,
                 max_message: parts.means.max_message,
+                memory: Arc::clone(&parts.memory),
                 ..BridgeConfig::default()
             },
             log: &parts.log,

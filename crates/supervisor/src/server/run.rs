@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, Listener, Opening, handshake, handshake_as};
-use cofer_model::{DAEMONS_NOTIFICATION, DaemonIds, Exit, HeartbeatSpec, LogStream, PeerInfo};
+use cofer_model::{
+    Budget, DAEMONS_NOTIFICATION, DaemonIds, Exit, HeartbeatSpec, LogStream, PeerInfo,
+};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::DropGuard;
@@ -78,9 +80,13 @@ impl Run {
         reach.clear();
         let stderr = pump_log(streams.stderr, Arc::clone(log), LogStream::Stderr);
         let stderr = tasks.spawn(stderr);
-        let (ear_log, noise_count) = (Arc::clone(log), Arc::clone(noise));
-        let listener =
-            Arc::new(Ear { log: ear_log, noise: noise_count, notices, reach: reach.clone() });
+        let listener = Arc::new(Ear {
+            log: Arc::clone(log),
+            noise: Arc::clone(noise),
+            notices,
+            reach: reach.clone(),
+            memory: Arc::clone(&config.memory),
+        });
         noise.store(0, Ordering::Relaxed);
         let speaking = Speaking { config, listener, tasks: tasks.clone() };
         let bridge = match door {
@@ -260,6 +266,7 @@ struct Ear {
     noise: Arc<AtomicU64>,
     notices: Notices,
     reach: Reach,
+    memory: Arc<Budget>,
 }
 
 impl Listener for Ear {
@@ -281,5 +288,17 @@ impl Listener for Ear {
         self.log.lifecycle(format!(
             "a message of {bytes} bytes on stdout is over the size cap and was dropped"
         ));
+    }
+
+    fn unaffordable(&self, bytes: u64) {
+        // A server that floods the daemon must not flood its log too.
+        let losses = self.memory.losses();
+        if losses.is_power_of_two() {
+            let limit = self.memory.limit();
+            self.log.lifecycle(format!(
+                "a message of {bytes} bytes was discarded: the server's memory limit of {limit} \
+                 bytes is reached ({losses} messages so far)"
+            ));
+        }
     }
 }

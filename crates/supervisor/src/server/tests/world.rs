@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::fakes::{FakeLauncher, FakeObserver, FakeRecorder, Note, statuses};
 use super::puppet::{Manners, Puppet, Script};
 use crate::events::EventBus;
+use crate::memory::Memory;
 use crate::server::{ServerHandle, Snapshot};
 use crate::supervisor::{Supervisor, SupervisorConfig};
 
@@ -45,6 +46,7 @@ impl World {
             max_message: LONGEST_MESSAGE,
             boot_parallelism,
             daemon_id: DAEMON,
+            memory: Memory::new(1 << 30, LONGEST_MESSAGE),
         };
         let events = EventBus::new(0);
         let launcher = Arc::new(FakeLauncher::default());
