@@ -60,6 +60,8 @@ pub(crate) struct Options {
     pub(crate) page: usize,
     /// Every page of a list names itself as the next one.
     pub(crate) endless_pages: bool,
+    /// Every page of a list has one item of so many bytes, and names another page.
+    pub(crate) fat_pages: Option<usize>,
     /// Speak Streamable HTTP on this port of all addresses instead of stdio.
     pub(crate) http: Option<u16>,
     /// Answer over HTTP with a stream of one event instead of plain JSON.
@@ -90,6 +92,7 @@ impl Default for Options {
             resources: 0,
             page: 50,
             endless_pages: false,
+            fat_pages: None,
             http: None,
             http_stream: false,
             role: None,
@@ -134,6 +137,7 @@ impl Options {
             "--resources" => self.resources = number(args)?,
             "--page" => self.page = number(args)?,
             "--endless-pages" => self.endless_pages = true,
+            "--fat-pages" => self.fat_pages = Some(number(args)?),
             "--http" => self.http = Some(number(args)?),
             "--http-stream" => self.http_stream = true,
             "--role-middle" => self.role = Some(Role::Middle),

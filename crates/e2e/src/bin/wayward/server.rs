@@ -237,6 +237,10 @@ impl Server {
         let Ok(start) = cursor.parse::<usize>() else {
             return Reply::error(-32602, "Invalid cursor");
         };
+        if let Some(size) = self.options.fat_pages {
+            let item = json!({"name": format!("fat-{start}"), "description": "f".repeat(size)});
+            return Reply::result(&json!({ key: [item], "nextCursor": (start + 1).to_string() }));
+        }
         let end = all.len().min(start + self.options.page);
         let mut result = json!({ key: all.get(start..end).unwrap_or_default() });
         if self.options.endless_pages {

@@ -18,7 +18,7 @@ use crate::server::Server;
 use crate::wire::Reply;
 
 /// Name and description of each tool.
-const TOOLS: [(&str, &str); 28] = [
+const TOOLS: [(&str, &str); 30] = [
     ("echo", "returns its arguments as text, byte for byte"),
     ("env", "returns the variable `name`, or all of them as JSON"),
     ("cwd", "returns the working directory"),
@@ -32,6 +32,8 @@ const TOOLS: [(&str, &str); 28] = [
     ("stop", "stops itself with SIGSTOP, after it answered"),
     ("big", "returns `n` bytes"),
     ("over", "returns one line of more than `n` bytes"),
+    ("notify", "sends `times` notifications of `n` bytes, then answers"),
+    ("elicit", "sends `times` elicitations of `n` bytes without waiting for answers, then answers"),
     ("fail", "returns a result that says isError, with a stack in its text"),
     ("rpc_error", "answers the JSON-RPC error `code`, `message`, `data`"),
     ("spawn", "starts a grandchild in its own session and returns its pid"),
@@ -133,6 +135,24 @@ fn plain(server: &Server, name: &str, arguments: &Arguments) -> Reply {
         "pid" => text(&std::process::id().to_string()),
         "big" => text(&"b".repeat(arguments.size("n"))),
         "over" => text(&"o".repeat(arguments.size("n") + 1)),
+        "notify" => {
+            let data = "n".repeat(arguments.size("n"));
+            for number in 0..arguments.number("times", 1) {
+                let params = format!(r#"{{"number":{number},"data":"{data}"}}"#);
+                server.output.notify("notifications/wayward", &params);
+            }
+            text("notified")
+        }
+        "elicit" => {
+            let message = "e".repeat(arguments.size("n"));
+            for number in 0..arguments.number("times", 1) {
+                let params = format!(
+                    r#"{{"message":"{message}","requestedSchema":{{"type":"object","properties":{{}}}}}}"#
+                );
+                server.output.ask(&format!("elicit-{number}"), "elicitation/create", &params);
+            }
+            text("elicited")
+        }
         "fail" => Reply::result(&json!({
             "content": [{"type": "text", "text":
                 "Error: it went wrong\n    at wayward (tools.rs:1:1)\n    at main (main.rs:1:1)"}],

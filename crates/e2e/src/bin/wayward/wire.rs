@@ -93,6 +93,12 @@ impl Output {
         self.send(format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#));
     }
 
+    pub(crate) fn ask(self, id: &str, method: &str, params: &str) {
+        self.send(format!(
+            r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#
+        ));
+    }
+
     fn send(self, mut message: String) {
         if self.noise {
             self.babble(1);
