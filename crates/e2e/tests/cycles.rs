@@ -41,22 +41,22 @@ fn is_cycle(server: &Value) -> bool {
 fn assert_cycle(server: &Value) {
     assert!(is_cycle(server), "{server:#}");
     let (message, hint) = (&server["error"]["message"], &server["error"]["hint"]);
-    assert!(message.as_str().unwrap().starts_with("cycle: "), "{server:#}");
-    assert!(hint.as_str().unwrap().contains("remove this server"), "{server:#}");
+    assert!(message.as_str().is_some_and(|text| text.starts_with("cycle: ")), "{server:#}");
+    assert!(hint.as_str().is_some_and(|text| text.contains("remove this server")), "{server:#}");
     assert_eq!(server["enabled"], false, "it is not tried again: {server:#}");
 }
 
 /// Passes connections on to a daemon, with its address in the place of ours, as a reverse proxy does.
 async fn forward(daemon: &Daemon) -> (String, JoinSet<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let ours = listener.local_addr().unwrap().to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let ours = listener.local_addr().expect("an address").to_string();
     let (base, target) = (format!("http://{ours}"), daemon.address().to_owned());
     assert_eq!(ours.len(), target.len(), "both ports have five digits");
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let mut connections = JoinSet::new();
         while let Ok((client, _)) = listener.accept().await {
-            let server = TcpStream::connect(&target).await.unwrap();
+            let server = TcpStream::connect(&target).await.expect("the daemon listens");
             let (mut from_client, mut to_client) = client.into_split();
             let (mut from_server, mut to_server) = server.into_split();
             let (ours, target) = (ours.clone(), target.clone());

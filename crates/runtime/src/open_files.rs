@@ -48,7 +48,7 @@ pub fn raise_open_files() -> io::Result<OpenFiles> {
     let limits = getrlimit(Resource::Nofile);
     if limits.current != limits.maximum {
         // Recorded first: no program may start between the two steps with the raised limit.
-        ORIGINAL.get_or_init(|| limits.clone());
+        ORIGINAL.get_or_init(|| limits);
         setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })?;
     }
     Ok(open_files())
@@ -57,14 +57,13 @@ pub fn raise_open_files() -> io::Result<OpenFiles> {
 /// Lets `command` start with the soft limit from before [`raise_open_files`].
 pub(crate) fn restore_in(command: &mut Command) {
     // Without a hook, `Command` uses `posix_spawn`, which does not copy the daemon's page tables.
-    let Some(original) = ORIGINAL.get() else {
+    let Some(original) = ORIGINAL.get().copied() else {
         return;
     };
-    let original = original.clone();
     #[expect(unsafe_code, reason = "the limit is set between fork and exec")]
     // SAFETY: the hook makes one system call and allocates nothing.
     unsafe {
-        command.pre_exec(move || Ok(setrlimit(Resource::Nofile, original.clone())?));
+        command.pre_exec(move || Ok(setrlimit(Resource::Nofile, original)?));
     }
 }
 
