@@ -291,6 +291,9 @@ export type ErrorDetail = {
 /** The sorts of failure an HTTP answer names. */
 export type ErrorKind = "invalid_request" | "conflict" | "not_connected" | "not_found" | "mcp_error" | "timeout" | "too_large" | "overloaded" | "unauthorized" | "forbidden" | "method_not_allowed" | "store_unavailable" | "engine_unavailable" | "provider_error" | "internal";
 
+/** What a file is to be. */
+export type ExportFormat = "json" | "markdown";
+
 /** Why a server is in `error`, for people: what happened, what to do, and the evidence. */
 export type Failure = {
   /** The exit code, where it exited. */

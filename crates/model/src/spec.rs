@@ -107,6 +107,7 @@ pub enum Requirement {
 #[serde(deny_unknown_fields)]
 pub struct PortMapping {
     /// The port inside the container.
+    #[schema(minimum = 1)]
     pub container: u16,
     /// The port on this machine, 0 for any free one.
     #[serde(default)]
@@ -131,9 +132,11 @@ impl PortMapping {
 pub struct HeartbeatSpec {
     /// Milliseconds of silence after which a heartbeat is sent; 0 switches heartbeats off.
     #[serde(default = "HeartbeatSpec::default_interval")]
+    #[schema(maximum = 86_400_000)]
     pub interval_ms: u64,
     /// Milliseconds after which an unanswered heartbeat makes the server `unresponsive`.
     #[serde(default = "HeartbeatSpec::default_timeout")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub timeout_ms: u64,
 }
 
@@ -167,7 +170,7 @@ impl Default for HeartbeatSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServerSpec {
     /// What people call it.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, min_length = 1, max_length = 64)]
     pub name: ServerName,
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,12 +240,15 @@ pub struct ServerSpec {
     pub tools_deny: Vec<String>,
     /// How long one call may stay unanswered, in milliseconds.
     #[serde(default = "default_call_timeout")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub call_timeout_ms: u64,
     /// How long it may take to become ready, in milliseconds.
     #[serde(default = "default_start_timeout")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub start_timeout_ms: u64,
     /// How many requests it is given at once.
     #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 4096)]
     pub max_in_flight: u32,
     /// How its liveness is watched.
     #[serde(default)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{FromRef as _, Path, Request, State};
+use axum::extract::{FromRef as _, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::error::ApiError;
-use super::extract::{BodyLimit, malformed, read_body};
+use super::extract::{BodyLimit, Path, malformed, read_body};
 use crate::app::App;
 use crate::gateway::trace_parent;
 use crate::json_body::json_around;
@@ -67,7 +67,7 @@ pub(crate) struct CallResult {
 
 /// Call a method of a server.
 #[utoipa::path(post, path = "/mcp/servers/{id}/call", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
-    request_body = CallBody,
+    request_body(content = CallBody, example = json!({"method": "tools/list"})),
     responses((status = 200, body = CallResult), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 429, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
@@ -104,7 +104,8 @@ pub(crate) async fn run(app: &App, id: &str, request: Request) -> Result<Respons
 
 /// The tools of a server, all pages of them.
 #[utoipa::path(get, path = "/mcp/servers/{id}/tools", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
-    responses((status = 200, description = "`{\"tools\": […], \"total\": n}`"), (status = 409, body = ErrorBody)))]
+    responses((status = 200, description = "`{\"tools\": […], \"total\": n}`"),
+        (status = 400, body = ErrorBody), (status = 409, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
 pub(crate) async fn tools(
     State(app): State<App>,
     Path(id): Path<String>,
@@ -114,7 +115,8 @@ pub(crate) async fn tools(
 
 /// The resources of a server, all pages of them.
 #[utoipa::path(get, path = "/mcp/servers/{id}/resources", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
-    responses((status = 200, description = "`{\"resources\": […], \"total\": n}`"), (status = 409, body = ErrorBody)))]
+    responses((status = 200, description = "`{\"resources\": […], \"total\": n}`"),
+        (status = 400, body = ErrorBody), (status = 409, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
 pub(crate) async fn resources(
     State(app): State<App>,
     Path(id): Path<String>,
@@ -124,7 +126,8 @@ pub(crate) async fn resources(
 
 /// The prompts of a server, all pages of them.
 #[utoipa::path(get, path = "/mcp/servers/{id}/prompts", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
-    responses((status = 200, description = "`{\"prompts\": […], \"total\": n}`"), (status = 409, body = ErrorBody)))]
+    responses((status = 200, description = "`{\"prompts\": […], \"total\": n}`"),
+        (status = 400, body = ErrorBody), (status = 409, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
 pub(crate) async fn prompts(
     State(app): State<App>,
     Path(id): Path<String>,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::error::ApiError;
-use super::extract::{JsonBody, Params};
+use super::extract::{JsonBody, Params, Path, read_object};
 use crate::app::App;
 use crate::chat::{ChatEvent, LiveFeed, Toolbox, ToolsView, TurnRequest};
 
@@ -97,8 +97,7 @@ pub(crate) async fn answer(
     Path((id, question)): Path<(String, String)>,
     JsonBody(body): JsonBody,
 ) -> Result<StatusCode, ApiError> {
-    let reply: QuestionReply = serde_json::from_value(body)
-        .map_err(|error| ApiError::invalid_part("action", error.to_string()))?;
+    let reply: QuestionReply = read_object(body, "action")?;
     let question = question
         .parse()
         .map_err(|_| ApiError::not_found(format!("there is no question “{question}”")))?;

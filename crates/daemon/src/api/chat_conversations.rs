@@ -1,7 +1,7 @@
 //! Conversations: listed, read, renamed, removed, exported.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::chat::conversation;
 use super::error::ApiError;
-use super::extract::{JsonBody, Params};
+use super::extract::{JsonBody, Params, Path, read_object};
 use crate::app::App;
 use crate::chat::{ConversationPage, ConversationSummary, ConversationView, Export, ExportFormat};
 
@@ -28,7 +28,8 @@ const MAX_MESSAGES: u32 = 5000;
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wanted {
-    /// How many, 1 to 200.
+    /// How many.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// The `next` of the page before.
     before: Option<String>,
@@ -53,6 +54,7 @@ pub(crate) async fn list(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
     /// How many, from the end.
+    #[param(minimum = 1, maximum = 5000)]
     limit: Option<u32>,
     /// Only those before this message.
     before: Option<Uuid>,
@@ -75,19 +77,19 @@ pub(crate) async fn show(
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTitle {
     /// 1 to 200 characters on one line.
+    #[schema(min_length = 1, max_length = 200)]
     title: String,
 }
 
 /// Give a conversation another title.
-#[utoipa::path(patch, path = "/chat/conversations/{id}", tag = "chat", params(("id" = Uuid, Path)), request_body = NewTitle,
+#[utoipa::path(patch, path = "/chat/conversations/{id}", tag = "chat", params(("id" = Uuid, Path)), request_body(content = NewTitle, example = json!({"title": "Plans"})),
     responses((status = 200, body = ConversationSummary), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub(crate) async fn rename(
     State(app): State<App>,
     Path(id): Path<String>,
     JsonBody(body): JsonBody,
 ) -> Result<Json<ConversationSummary>, ApiError> {
-    let NewTitle { title } = serde_json::from_value(body)
-        .map_err(|error| ApiError::invalid_part("title", error.to_string()))?;
+    let NewTitle { title } = read_object(body, "title")?;
     Ok(Json(app.chat.rename(conversation(&id)?, &title).await?))
 }
 

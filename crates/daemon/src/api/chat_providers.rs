@@ -1,7 +1,7 @@
 //! The providers of models. Keys go in and never come out.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use cofer_model::ErrorBody;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
-use super::extract::{JsonBody, Params, RawBody, malformed};
+use super::extract::{JsonBody, Params, Path, RawBody, check_object, malformed};
 use crate::app::App;
 use crate::chat::{ProviderTest, ProviderView, ProvidersView};
 
@@ -41,7 +41,8 @@ pub(crate) struct ProviderBody {
 }
 
 /// Set up a provider, or change one.
-#[utoipa::path(put, path = "/chat/providers/{id}", tag = "chat", params(("id" = String, Path, description = "1 to 40 of a-z, 0-9 and -")), request_body = ProviderBody,
+#[utoipa::path(put, path = "/chat/providers/{id}", tag = "chat", params(("id" = String, Path, description = "1 to 40 of a-z, 0-9 and -", example = "local")),
+    request_body(content = ProviderBody, example = json!({"kind": "ollama", "name": "Local", "base_url": "http://127.0.0.1:11434"})),
     responses((status = 200, body = ProviderView), (status = 422, body = ErrorBody)))]
 pub(crate) async fn keep(
     State(app): State<App>,
@@ -75,6 +76,8 @@ pub(crate) async fn test(
     } else {
         serde_json::from_slice(&body).map_err(|error| malformed(&error))?
     };
+    let body = if body.is_null() { json!({}) } else { body };
+    check_object(&body)?;
     Ok(Json(app.chat.test_provider(&id, &body).await?))
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use cofer_model::{
     EnvironmentDestroyed, EnvironmentDiff, EnvironmentList, EnvironmentLog, ErrorBody, HostView,
 };
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
-use super::extract::Params;
+use super::extract::{Params, Path};
 use crate::app::App;
 use crate::machine::{EnvironmentRef, MachineFailure};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRef, FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{self, FromRef, FromRequest, FromRequestParts, Query, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
@@ -205,6 +205,39 @@ where
             Err(rejection) => Err(bad_query(&rejection)),
         }
     }
+}
+
+/// The parts of the path.
+#[derive(Debug, Clone)]
+pub(crate) struct Path<T>(pub T);
+
+impl<S, T> FromRequestParts<S> for Path<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned + Send,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match extract::Path::<T>::from_request_parts(parts, state).await {
+            Ok(extract::Path(parts)) => Ok(Self(parts)),
+            Err(rejection) => Err(ApiError::invalid_part("path", rejection.body_text())),
+        }
+    }
+}
+
+/// A body as a `T`. serde also reads a struct from an array, which no schema of ours allows.
+pub(crate) fn read_object<T: DeserializeOwned>(body: Value, field: &str) -> Result<T, ApiError> {
+    check_object(&body)?;
+    serde_json::from_value(body).map_err(|error| ApiError::invalid_part(field, error.to_string()))
+}
+
+/// Refuses a body that is not an object.
+pub(crate) fn check_object(body: &Value) -> Result<(), ApiError> {
+    if body.is_object() {
+        return Ok(());
+    }
+    Err(ApiError::invalid_part("", "the body is not a JSON object"))
 }
 
 /// axum's words are "Failed to deserialize query string: wait: invalid digit …": what stands

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::calls::{check_timeout, failed, json_response, source_of};
 use super::error::ApiError;
-use super::extract::{Params, RawBody, malformed};
+use super::extract::{Params, Path, RawBody, malformed};
 use crate::app::App;
 
 /// The calls that are shown without being asked for a number.
@@ -35,7 +35,7 @@ pub(crate) struct Recent {
 }
 
 /// The most recent calls, newest first.
-#[utoipa::path(get, path = "/activity", tag = "events", params(Recent), responses((status = 200, body = ActivityPage)))]
+#[utoipa::path(get, path = "/activity", tag = "events", params(Recent), responses((status = 200, body = ActivityPage), (status = 404, body = ErrorBody)))]
 pub(crate) async fn activity(
     State(app): State<App>,
     Params(recent): Params<Recent>,
@@ -87,7 +87,7 @@ pub(crate) struct Replayed {
 
 /// Make the same call again, or with other params.
 #[utoipa::path(post, path = "/activity/{call_id}/replay", tag = "events", params(("call_id" = Uuid, Path)), request_body = Option<Replay>,
-    responses((status = 200, body = Replayed), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
+    responses((status = 200, body = Replayed), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
         (status = 422, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
 pub(crate) async fn replay(
     State(app): State<App>,
@@ -99,7 +99,13 @@ pub(crate) async fn replay(
     let replay: Replay = if body.trim_ascii().is_empty() {
         Replay::default()
     } else {
-        serde_json::from_slice(&body).map_err(|error| malformed(&error))?
+        // serde also reads a struct from an array.
+        if !matches!(body.trim_ascii().first(), Some(b'{' | b'n')) {
+            return Err(ApiError::invalid_part("", "the body is not a JSON object"));
+        }
+        let replay: Option<Replay> =
+            serde_json::from_slice(&body).map_err(|error| malformed(&error))?;
+        replay.unwrap_or_default()
     };
     let params = match replay.params {
         Some(params) => Some(Bytes::from(String::from(Box::<str>::from(params)))),

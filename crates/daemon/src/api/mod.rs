@@ -4,6 +4,7 @@ mod calls;
 mod chat;
 mod chat_conversations;
 mod chat_providers;
+mod document;
 mod environments;
 pub(crate) mod error;
 pub(crate) mod extract;
@@ -27,6 +28,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::console;
 pub(crate) use calls::{called_in, run};
+use document::complete_document;
 use error::ApiError;
 
 /// What stands above the routes in the OpenAPI document.
@@ -36,7 +38,7 @@ use error::ApiError;
     servers((url = "/api/v1")),
     modifiers(&BearerToken),
     security(("token" = [])),
-    components(schemas(cofer_model::StatusChange, cofer_model::ServerNotice, cofer_model::Preparing, cofer_model::ToolCallStarted, cofer_model::ToolCallFinished))
+    components(schemas(cofer_model::StatusChange, cofer_model::ServerNotice, cofer_model::Preparing, cofer_model::ToolCallStarted, cofer_model::ToolCallFinished, crate::chat::ExportFormat))
 )]
 struct Document;
 
@@ -54,7 +56,7 @@ impl utoipa::Modify for BearerToken {
 pub(crate) fn routes(app: App) -> Router {
     let (api, document) = documented().split_for_parts();
     // Shared, as a router is cloned with everything in it.
-    let document = Arc::new(document);
+    let document = Arc::new(complete_document(&document));
     let api = api.route("/openapi.json", get(move || ready(Json(Arc::clone(&document)))));
     let routes = Router::new()
         .route("/healthz", get(tools::healthz))
@@ -66,8 +68,8 @@ pub(crate) fn routes(app: App) -> Router {
 }
 
 /// The API as an OpenAPI 3.1 document, for the committed copy and the console's types.
-pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().split_for_parts().1
+pub fn openapi() -> serde_json::Value {
+    complete_document(&documented().split_for_parts().1)
 }
 
 fn documented() -> OpenApiRouter<App> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse as _, Response};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
-use super::extract::{JsonBody, Params};
+use super::extract::{JsonBody, Params, Path};
 use super::volumes;
 use crate::app::App;
 use crate::view::{Measured, measure, server_view};
@@ -35,6 +35,7 @@ pub(crate) struct Show {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wait {
     /// Answer when the server is ready or has failed, at most after so many seconds.
+    #[param(minimum = 0, maximum = 600)]
     wait: Option<f64>,
 }
 
@@ -48,7 +49,8 @@ pub(crate) struct Purge {
 }
 
 /// Register a server.
-#[utoipa::path(post, path = "/mcp/servers", tag = "servers", params(Wait), request_body = ServerSpec,
+#[utoipa::path(post, path = "/mcp/servers", tag = "servers", params(Wait),
+    request_body(content = ServerSpec, example = json!({"name": "time", "command": "uvx", "args": ["mcp-server-time"]})),
     responses((status = 201, body = ServerView), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub(crate) async fn register(
     State(app): State<App>,
@@ -95,7 +97,7 @@ pub(crate) async fn show(
 
 /// Change a server; a changed run configuration restarts it.
 #[utoipa::path(patch, path = "/mcp/servers/{id}", tag = "servers", params(("id" = String, Path, description = "UUID or name"), Wait),
-    request_body = serde_json::Value,
+    request_body(content = serde_json::Value, description = "the fields to change", example = json!({"description": "the time in any zone"})),
     responses((status = 200, body = ServerView), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub(crate) async fn change(
     State(app): State<App>,

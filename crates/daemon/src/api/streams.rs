@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -16,7 +16,7 @@ use tokio::sync::broadcast::error::RecvError;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
-use super::extract::Params;
+use super::extract::{Params, Path};
 use crate::app::App;
 
 /// The lines of a log that are shown without being asked for a number.
@@ -121,7 +121,7 @@ pub(crate) struct Tail {
 
 /// What a server wrote to stderr, and what happened to it.
 #[utoipa::path(get, path = "/mcp/servers/{id}/logs", tag = "servers", params(("id" = String, Path, description = "UUID or name"), Tail),
-    responses((status = 200, body = LogPage), (status = 404, body = ErrorBody)))]
+    responses((status = 200, description = "the lines, or with `follow` the events `logLine`", content((LogPage = "application/json"), ("text/event-stream"))), (status = 404, body = ErrorBody)))]
 pub(crate) async fn logs(
     State(app): State<App>,
     Path(id): Path<String>,

@@ -19,7 +19,8 @@ use crate::validate_container::AsksFor;
 use crate::view::{Measured, server_view};
 
 /// Check a registration without saving it.
-#[utoipa::path(post, path = "/mcp/validate", tag = "servers", request_body = cofer_model::ServerSpec,
+#[utoipa::path(post, path = "/mcp/validate", tag = "servers", request_body(content = serde_json::Value, description = "a registration; any JSON is checked",
+        example = json!({"name": "time", "command": "uvx"})),
     responses((status = 200, body = Validation)))]
 pub(crate) async fn check(State(app): State<App>, JsonBody(body): JsonBody) -> Json<Validation> {
     let asks_for = AsksFor::read(&body);
@@ -68,7 +69,8 @@ enum ImportStatus {
 }
 
 /// Register the servers of another client's configuration.
-#[utoipa::path(post, path = "/mcp/import", tag = "servers", request_body(content = String, content_type = "application/json", description = "a client's `mcpServers` JSON"),
+#[utoipa::path(post, path = "/mcp/import", tag = "servers", request_body(content = serde_json::Value, content_type = "application/json", description = "a client's `mcpServers` JSON",
+        example = json!({"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}})),
     responses((status = 200, body = Imported), (status = 422, body = ErrorBody)))]
 pub(crate) async fn import(
     State(app): State<App>,

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use cofer_model::{ErrorBody, ErrorKind, Failure, FailureKind, ServerId, VolumeList, VolumeView};
 use cofer_runtime::podman::Volume;
 use cofer_supervisor::ServerHandle;
 
 use super::error::ApiError;
+use super::extract::Path;
 use crate::app::App;
 
 /// The volumes of all servers, also of those that are no longer registered.
