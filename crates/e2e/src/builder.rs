@@ -42,6 +42,15 @@ impl DaemonBuilder {
         self
     }
 
+    /// In a mount namespace in which no cgroup hierarchy is mounted.
+    pub fn without_cgroups(self) -> Self {
+        let script = r#"mount -t tmpfs none /sys/fs/cgroup && exec "$0" "$@""#;
+        if rustix::process::geteuid().is_root() {
+            return self.under(&["unshare", "--mount", "sh", "-c", script]);
+        }
+        self.under(&["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script])
+    }
+
     /// The database to use instead of the embedded one.
     pub fn database_url(self, url: &str) -> Self {
         self.arg("--database-url").arg(url)

@@ -197,7 +197,7 @@ async fn nothing_is_left_whenever_the_daemon_is_killed() {
 }
 
 #[tokio::test]
-async fn what_outlived_both_daemon_and_guard_is_swept_at_the_next_start() {
+async fn what_outlived_daemon_shim_and_sweeper_is_swept_at_the_next_start() {
     let scene = Scene::new();
     let mut daemon = scene.daemon().await;
     let server = daemon.register(&scene.server("w", &["--ignore-stdin-eof"])).await;
@@ -205,6 +205,11 @@ async fn what_outlived_both_daemon_and_guard_is_swept_at_the_next_start() {
     let guard = parent(pid_of(&server)).expect("a server has a parent");
     // The daemon must not see the guard's end, nor the guard the daemon's.
     signal(daemon.pid(), Signal::STOP);
+    for sweeper in processes_with("cofer-shim --sweep") {
+        if parent(sweeper) == Some(daemon.pid()) {
+            kill(sweeper);
+        }
+    }
     if guard != daemon.pid() && guard != 1 {
         signal(guard, Signal::STOP);
         kill(guard);

@@ -3,9 +3,11 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place")]
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -24,6 +26,9 @@ pub(crate) const SHIM_NAME: &str = "cofer-shim";
 
 /// A shim's first argument when it is to guard the containers of its daemon.
 pub(crate) const GUARD_ARG: &str = "--guard";
+
+/// A shim's first argument when it is to sweep after its daemon.
+pub(crate) const SWEEPER_ARG: &str = "--sweep";
 
 /// What a shim's server has for its stdin, stdout and stderr; the shim's first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +59,8 @@ impl Attached {
 pub(crate) struct ShimPlan<'a> {
     /// The program that has the shim in it.
     pub(crate) shim: &'a Path,
+    /// The cgroup of this run; none where cgroups are not writable.
+    pub(crate) cgroup: Option<&'a Path>,
     /// The server's program, found.
     pub(crate) program: &'a Path,
     pub(crate) args: &'a [String],
@@ -72,6 +79,7 @@ pub(crate) fn shim(plan: ShimPlan<'_>) -> io::Result<tokio::process::Command> {
     command
         .arg0(SHIM_NAME)
         .arg(plan.stdio.as_arg())
+        .arg(plan.cgroup.unwrap_or(Path::new("")))
         .arg(plan.program)
         .args(plan.args)
         .env_clear()
@@ -88,14 +96,16 @@ pub(crate) fn shim(plan: ShimPlan<'_>) -> io::Result<tokio::process::Command> {
 }
 
 /// The command by which a shim starts its server: with the shim's own environment, directory
-/// and descriptors, in a process group of its own, and killed when the shim dies.
+/// and descriptors, as a member of the cgroup behind `entrance`, in a process group of its own,
+/// and killed when the shim dies.
 pub(crate) fn server(
     program: OsString,
     args: Vec<OsString>,
     stdio: Attached,
-) -> std::process::Command {
+    entrance: Option<File>,
+) -> io::Result<std::process::Command> {
+    let exec = Exec::new(&program, &args)?;
     let mut command = std::process::Command::new(program);
-    command.args(args);
     if stdio == Attached::Pipes {
         command.process_group(0);
     }
@@ -109,15 +119,57 @@ pub(crate) fn server(
             if getppid() != Some(shim) {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
+            if let Some(entrance) = &entrance {
+                // Before exec, so that everything the server ever starts is a member. A refusal
+                // is no reason not to run: the daemon reads back whether the server is a member.
+                rustix::io::write(entrance, b"0").ok();
+            }
             if stdio == Attached::Terminal {
                 // A session is a process group too.
                 setsid()?;
                 ioctl_tiocsctty(rustix::stdio::stdin())?;
             }
-            Ok(())
+            Err(exec.run())
         });
     }
-    command
+    Ok(command)
+}
+
+/// A program and its arguments as `execv` takes them. The standard library calls `execvp`,
+/// which runs a file of an unknown format (ENOEXEC) as a script of `/bin/sh`.
+struct Exec {
+    words: Vec<CString>,
+    pointers: Vec<*const libc::c_char>,
+}
+
+#[expect(unsafe_code, reason = "raw pointers are not Send by themselves")]
+// SAFETY: the pointers lead into `words`, which is owned, and never changed.
+unsafe impl Send for Exec {}
+
+#[expect(unsafe_code, reason = "raw pointers are not Sync by themselves")]
+// SAFETY: as above; it is only read.
+unsafe impl Sync for Exec {}
+
+impl Exec {
+    fn new(program: &OsStr, args: &[OsString]) -> io::Result<Self> {
+        let words = [program].into_iter().chain(args.iter().map(OsString::as_os_str));
+        let words: Vec<CString> =
+            words.map(|word| CString::new(word.as_bytes())).collect::<Result<_, _>>()?;
+        let pointers = words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+        Ok(Self { words, pointers })
+    }
+
+    /// Becomes the program, with the environment of this process; returns only to say why not.
+    fn run(&self) -> io::Error {
+        if let Some(program) = self.words.first() {
+            #[expect(unsafe_code, reason = "the standard library has execvp only")]
+            // SAFETY: the strings end in NUL, the list in a null pointer, and both live.
+            unsafe {
+                libc::execv(program.as_ptr(), self.pointers.as_ptr());
+            }
+        }
+        io::Error::last_os_error()
+    }
 }
 
 /// What a command of a container engine's client is started with.
@@ -170,6 +222,31 @@ pub(crate) fn guard(
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     restore_in(command.as_std_mut());
+    command
+        .fd_mappings(vec![FdMapping { parent_fd: control, child_fd: CONTROL_FD }])
+        .map_err(io::Error::other)?;
+    Ok(command)
+}
+
+/// The command that starts the sweeper: a shim without a server, which ends the runs of the
+/// process `daemon` once its control socket closes.
+pub(crate) fn sweeper(
+    shim: &Path,
+    owner: &str,
+    daemon: u32,
+    control: OwnedFd,
+) -> io::Result<std::process::Command> {
+    let mut command = std::process::Command::new(shim);
+    command
+        .arg0(SHIM_NAME)
+        .arg(SWEEPER_ARG)
+        .arg(owner)
+        .arg(daemon.to_string())
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
         .fd_mappings(vec![FdMapping { parent_fd: control, child_fd: CONTROL_FD }])
         .map_err(io::Error::other)?;

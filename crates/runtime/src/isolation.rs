@@ -2,9 +2,13 @@
 //! was asked for.
 
 use std::fs;
+use std::io;
+use std::path::PathBuf;
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use serde_json::{Value, json};
+
+use crate::server_cgroup;
 
 /// Capabilities by their number, as in `linux/capability.h`.
 const CAPABILITIES: [&str; 41] = [
@@ -50,6 +54,31 @@ const CAPABILITIES: [&str; 41] = [
     "bpf",
     "checkpoint_restore",
 ];
+
+/// The means by which the processes of a server are known, and ended with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containment {
+    /// A cgroup of its own, beside the subreapers.
+    Cgroup,
+    /// Subreapers and an inherited resource limit.
+    Subreaper,
+}
+
+impl Containment {
+    /// The name in the server object.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cgroup => "cgroup",
+            Self::Subreaper => "subreaper",
+        }
+    }
+}
+
+/// The cgroup below which this process can make one per server, or the reason why it cannot;
+/// then subreapers contain servers. Makes a cgroup and removes it.
+pub fn containment() -> io::Result<PathBuf> {
+    server_cgroup::probe()
+}
 
 /// What holds for `pid`; null where it is gone.
 pub(crate) fn read(pid: u32) -> Value {

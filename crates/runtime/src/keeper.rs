@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::orphans::{self, Claim};
 use crate::proc::raw;
 use crate::report::Report;
+use crate::server_cgroup::ServerCgroup;
 
 /// How long a shim may take to end its tree. It takes milliseconds, unless it was stopped, or
 /// a process hangs in the kernel.
@@ -43,12 +44,14 @@ pub(crate) struct Keeper {
     pub(crate) ending: CancellationToken,
     /// The marker of this run.
     pub(crate) marker: String,
+    /// The cgroup of this run.
+    pub(crate) cgroup: Option<ServerCgroup>,
 }
 
 impl Keeper {
     /// Runs until the shim has ended and its tree with it.
     pub(crate) async fn run(self) {
-        let Self { mut child, claim, reports, progress, ending, marker } = self;
+        let Self { mut child, claim, reports, progress, ending, marker, cgroup } = self;
         let orderly = {
             let mut reading = pin!(publish_reports(reports, &progress, &claim));
             let has_hung_up = tokio::select! {
@@ -71,7 +74,7 @@ impl Keeper {
             drop(child.wait().await);
         }
         if orderly != Ok(true) {
-            clean_up_after_shim(&progress, marker).await;
+            clean_up_after_shim(&progress, marker, cgroup).await;
         }
         drop(claim);
         progress.send_modify(|progress| {
@@ -90,10 +93,15 @@ fn signal_shim(child: &Child, signal: Signal) {
 }
 
 /// The shim died before its work was done: its orphans are the daemon's now.
-async fn clean_up_after_shim(progress: &watch::Sender<Progress>, marker: String) {
-    tracing::warn!(marker, "a shim was killed; ending what it left");
+async fn clean_up_after_shim(
+    progress: &watch::Sender<Progress>,
+    marker: String,
+    cgroup: Option<ServerCgroup>,
+) {
+    tracing::warn!(marker, "a shim was killed; ending the process tree of its server");
     let server = progress.borrow().started.and_then(Result::ok);
-    let ended = tokio::task::spawn_blocking(move || orphans::end(&marker, server)).await;
+    let end = move || orphans::end(&marker, cgroup.as_ref(), server);
+    let ended = tokio::task::spawn_blocking(end).await;
     if let Ok(Some(exit)) = ended {
         progress.send_modify(|progress| {
             progress.exit.get_or_insert(exit);

@@ -9,15 +9,23 @@
 //!    └── stdin, stdout, stderr: pipes straight to the server; the shim keeps no copy
 //! ```
 //!
-//! A tree has three ends, each made for the case in which the one before it is dead:
+//! A tree is ended by the first of these that is alive:
 //! 1. The **shim** kills everything below it when the server exits, when it is told to, and
 //!    when its control socket closes, which the kernel sees to when the daemon is killed.
-//!    Orphans come back to it because it is a subreaper, so that it knows when all are gone.
-//! 2. If the *shim* is killed, the kernel kills the server, orphans come back to the **daemon**,
-//!    which knows them by the marker in their environment.
-//! 3. If *both* are killed, the next daemon on the same data directory **sweeps** by that marker.
+//!    Orphans are re-parented to it because it is a subreaper, so that it knows when all are gone.
+//! 2. If the *shim* is killed, the kernel kills the server (parent-death signal), orphans are
+//!    re-parented to the **daemon**, and the daemon ends the rest of the run.
+//! 3. If *both* are killed, the **sweeper**, one process beside the daemon, ends all runs of
+//!    that daemon.
+//! 4. If *all three* are killed, the next daemon on the same data directory sweeps all runs of
+//!    its owner.
+//!
+//! The processes of a run are identified by the cgroup of that run where cgroups are writable
+//! ([`server_cgroup`]), and everywhere by a resource limit ([`mark`]) that, unlike the environment
+//! variable beside it, neither `env -i` nor `setsid` removes.
 #![warn(missing_docs)]
 
+mod cgroups;
 mod command;
 mod environment;
 mod heap;
@@ -26,6 +34,7 @@ mod inherit;
 mod isolation;
 mod keeper;
 mod open_files;
+mod mark;
 mod orphans;
 mod pipes;
 pub mod podman;
@@ -33,7 +42,9 @@ mod proc;
 mod report;
 mod resolve;
 mod runner;
+mod server_cgroup;
 pub mod shim;
+mod sweeper;
 mod terminal;
 mod usage;
 mod workload;
@@ -45,6 +56,7 @@ pub use host_memory::host_memory;
 pub use open_files::{
     OpenFiles, OutOfFiles, RAISE_HINT, open_files, out_of_files, out_of_files_in, raise_open_files,
 };
+pub use isolation::{Containment, containment};
 pub use orphans::{become_subreaper, sweep};
 pub use resolve::{ResolveError, resolve};
 pub use runner::{Runner, StartError};

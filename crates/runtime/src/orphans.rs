@@ -1,5 +1,6 @@
-//! Ends what lost its shim: by the marker in its environment, at once when a shim was killed,
-//! and at the daemon's next start when both were.
+//! Ends process trees that lost their shim: at once if only the shim was killed, and at the
+//! daemon's next start if both were. They are identified by their cgroup, by the resource limit
+//! that the shim has set, and by the marker in their environment.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cofer_model::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, WaitOptions, getpid, set_child_subreaper, waitpid};
+use rustix::process::{
+    Signal, WaitOptions, getpid, set_child_subreaper, test_kill_process, waitpid,
+};
 
 use crate::command::SHIM_NAME;
 use crate::environment::MARKER;
+use crate::mark::Mark;
 use crate::proc::{Process, Snapshot, raw};
+use crate::server_cgroup::{self, ServerCgroup};
 use crate::shim;
 
 /// Looks at the machine are repeated until nothing marked is left, at most so often.
@@ -30,23 +35,62 @@ pub fn become_subreaper() -> std::io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Kills every process on the machine that carries a marker of `owner`, except this one, and
+/// Kills every process on the machine that belongs to a run of `owner`, except this one, and
 /// waits, for at most some seconds, until they are gone. Returns their pids. For the start of
 /// a daemon, when no workload of the owner can rightly run.
 pub fn sweep(owner: &str) -> Vec<u32> {
     let prefix = format!("{owner}/");
-    let is_ours = |marker: &str| marker.starts_with(&prefix);
-    let shims = marked(&Snapshot::take(), is_ours).into_iter().filter(is_shim).collect();
-    wait_until_gone(open_all(shims), &SHIM_WAIT);
-    end_marked(is_ours)
+    let of_owner = Mark::new(owner, 0, 0);
+    let is_ours = |process: &Process| {
+        Mark::read(process.pid).is_some_and(|mark| mark.has_owner_of(of_owner))
+            || process.variable(MARKER).is_some_and(|marker| marker.starts_with(&prefix))
+    };
+    end_runs(is_ours, || server_cgroup::sweep(owner, None))
 }
 
-/// Ends all that carries exactly this marker, and collects it where it became this process's
-/// child. Returns how `server` ended, where this process came to know.
-pub(crate) fn end(marker: &str, server: Option<u32>) -> Option<Exit> {
-    end_marked(|found| found == marker);
+/// The same for the runs of one process of that owner, which has ended.
+pub(crate) fn sweep_after(owner: &str, daemon: u32) -> Vec<u32> {
+    let of_daemon = Mark::new(owner, daemon, 0);
+    let is_ours = |process: &Process| {
+        Mark::read(process.pid).is_some_and(|mark| mark.has_daemon_of(of_daemon))
+    };
+    end_runs(is_ours, || server_cgroup::sweep(owner, Some(daemon)))
+}
+
+/// Leaves the shims to their work first, then ends the rest.
+fn end_runs(
+    is_ours: impl Fn(&Process) -> bool + Copy,
+    end_cgroups: impl FnOnce() -> Vec<u32>,
+) -> Vec<u32> {
+    let shims = marked(&Snapshot::take(), is_ours).into_iter().filter(is_shim).collect();
+    wait_until_gone(open_all(shims), &SHIM_WAIT);
+    let mut ended = end_cgroups();
+    ended.extend(end_marked(is_ours));
+    ended.sort_unstable();
+    ended.dedup();
+    ended
+}
+
+/// Ends all that belongs to the run with this marker, and collects it where it became this
+/// process's child. Returns how `server` ended, where this process came to know.
+pub(crate) fn end(
+    marker: &str,
+    cgroup: Option<&ServerCgroup>,
+    server: Option<u32>,
+) -> Option<Exit> {
+    if let Some(cgroup) = cgroup {
+        cgroup.end();
+    }
+    let of_run = Mark::of(marker);
+    end_marked(|process| {
+        (of_run.is_some() && Mark::read(process.pid) == of_run)
+            || process.variable(MARKER).as_deref() == Some(marker)
+    });
     let exit = server.and_then(collect);
     collect_strangers();
+    if let Some(cgroup) = cgroup {
+        cgroup.remove();
+    }
     exit
 }
 
@@ -88,8 +132,8 @@ fn claimed() -> MutexGuard<'static, BTreeSet<u32>> {
     CLAIMED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills by marker, with everything below, until a look finds nothing.
-fn end_marked(is_ours: impl Fn(&str) -> bool + Copy) -> Vec<u32> {
+/// Kills the processes that `is_ours` selects, with everything below them, until there is none.
+fn end_marked(is_ours: impl Fn(&Process) -> bool + Copy) -> Vec<u32> {
     let mut ended = BTreeSet::new();
     for _ in 0..MAX_LOOKS {
         let snapshot = Snapshot::take();
@@ -111,13 +155,14 @@ fn end_marked(is_ours: impl Fn(&str) -> bool + Copy) -> Vec<u32> {
     ended.into_iter().collect()
 }
 
-/// The living whose marker is ours. Those of other users cannot be read and are none of ours.
-fn marked(snapshot: &Snapshot, is_ours: impl Fn(&str) -> bool) -> Vec<Process> {
+/// The living that `is_ours` selects and that this user may signal: one that gained another
+/// user's rights cannot be ended, and would be found again and again.
+fn marked(snapshot: &Snapshot, is_ours: impl Fn(&Process) -> bool) -> Vec<Process> {
+    let may_signal =
+        |process: &Process| raw(process.pid).is_some_and(|pid| test_kill_process(pid).is_ok());
     let living =
         snapshot.all().filter(|process| process.pid != std::process::id() && !process.is_dead);
-    let ours =
-        living.filter(|process| process.variable(MARKER).is_some_and(|marker| is_ours(&marker)));
-    ours.copied().collect()
+    living.filter(|process| is_ours(process) && may_signal(process)).copied().collect()
 }
 
 fn is_shim(process: &Process) -> bool {
@@ -125,12 +170,12 @@ fn is_shim(process: &Process) -> bool {
         .is_ok_and(|line| line.split(|byte| *byte == 0).next() == Some(SHIM_NAME.as_bytes()))
 }
 
-fn open_all(processes: Vec<Process>) -> Vec<OwnedFd> {
+pub(crate) fn open_all(processes: Vec<Process>) -> Vec<OwnedFd> {
     processes.iter().filter_map(|process| process.open().ok()).collect()
 }
 
 /// Waits until every handle's process has ended, or one of them has not for `longest`.
-fn wait_until_gone(handles: Vec<OwnedFd>, longest: &Timespec) {
+pub(crate) fn wait_until_gone(handles: Vec<OwnedFd>, longest: &Timespec) {
     for handle in handles {
         if poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(longest)) == Ok(0) {
             return;

@@ -20,6 +20,8 @@ use crate::keeper::{Keeper, Progress};
 use crate::orphans::Claim;
 use crate::pipes;
 use crate::resolve::{ResolveError, resolve};
+use crate::server_cgroup::ServerCgroup;
+use crate::sweeper;
 use crate::terminal::{self, Terminal, TerminalSize};
 use crate::usage::Meter;
 use crate::workload::{Control, Launch, Streams, Workload};
@@ -54,6 +56,12 @@ pub enum StartError {
         what: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// It may be executed and has no format that the kernel runs.
+    #[error("could not run `{}`: it is neither a binary for this machine nor a script that begins with `#!`", program.display())]
+    UnknownFormat {
+        /// The file.
+        program: PathBuf,
     },
     /// The system refused to run the program.
     #[error("could not run `{}`", program.display())]
@@ -103,6 +111,7 @@ struct Plan {
 /// A shim that was started and has not reported yet.
 struct Started {
     shim: u32,
+    cgroup: Option<ServerCgroup>,
     control: Control,
     progress: watch::Receiver<Progress>,
 }
@@ -155,7 +164,8 @@ impl Runner {
         ends: pipes::ServerEnds,
     ) -> Result<Workload, StartError> {
         let program = plan.program.clone();
-        let Started { shim, control, mut progress } = self.start_shim(plan, launch, stdio, ends)?;
+        let Started { shim, cgroup, control, mut progress } =
+            self.start_shim(plan, launch, stdio, ends)?;
         let seen = progress.wait_for(|progress| progress.started.is_some() || progress.gone).await;
         let started = seen.ok().and_then(|progress| progress.started);
         let pid = match started {
@@ -164,7 +174,7 @@ impl Runner {
             None => return Err(self.failed(io::ErrorKind::UnexpectedEof.into())),
         };
         let meter = Mutex::new(Meter::new());
-        Ok(Workload { pid, shim, control, progress, meter, _wide_pipes: None })
+        Ok(Workload { pid, shim, cgroup, control, progress, meter, _wide_pipes: None })
     }
 
     /// Waits until the trees of all workloads dropped so far, or ended, are gone.
@@ -202,8 +212,12 @@ impl Runner {
         let (ours, its) = std::os::unix::net::UnixStream::pair().map_err(failed)?;
         ours.set_nonblocking(true).map_err(failed)?;
         let (reports, orders) = UnixStream::from_std(ours).map_err(failed)?.into_split();
+        let owner = launch.marker.split('/').next().unwrap_or_default();
+        sweeper::ensure(&self.shim, owner);
+        let cgroup = make_cgroup(&plan.marker);
         let command = command::shim(ShimPlan {
             shim: &self.shim,
+            cgroup: cgroup.as_ref().map(ServerCgroup::path),
             program: &plan.program,
             args: &launch.args,
             environment: &plan.environment,
@@ -213,19 +227,31 @@ impl Runner {
             control: its.into(),
         });
         let spawned = command.and_then(Claim::spawn);
-        let (child, claim) = spawned.map_err(|error| match Errno::from_io_error(&error) {
-            // Arguments and environment are the server's own, and too long for it as well.
-            Some(Errno::TOOBIG) => StartError::Spawn { program: plan.program, source: error },
-            _ => self.failed(error),
+        let (child, claim) = spawned.map_err(|error| {
+            if let Some(cgroup) = &cgroup {
+                cgroup.remove();
+            }
+            match Errno::from_io_error(&error) {
+                // Arguments and environment are the server's own, and too long for it as well.
+                Some(Errno::TOOBIG) => StartError::Spawn { program: plan.program, source: error },
+                _ => self.failed(error),
+            }
         })?;
         let shim = child.id().unwrap_or_default();
         let ending = CancellationToken::new();
         let (sender, progress) = watch::channel(Progress::default());
         let control = Control::new(orders, ending.clone());
-        let keeper =
-            Keeper { child, claim, reports, progress: sender, ending, marker: plan.marker };
+        let keeper = Keeper {
+            child,
+            claim,
+            reports,
+            progress: sender,
+            ending,
+            marker: plan.marker,
+            cgroup: cgroup.clone(),
+        };
         self.keepers.spawn(keeper.run());
-        Ok(Started { shim, control, progress })
+        Ok(Started { shim, cgroup, control, progress })
     }
 
     fn failed(&self, source: io::Error) -> StartError {
@@ -233,10 +259,20 @@ impl Runner {
     }
 }
 
+/// The cgroup of a run. Where cgroups are not writable, the subreapers contain it alone.
+fn make_cgroup(marker: &str) -> Option<ServerCgroup> {
+    ServerCgroup::create(marker)
+        .inspect_err(|error| tracing::debug!(%error, marker, "no cgroup for this run"))
+        .ok()
+}
+
 /// The system's reason, told apart from a missing file: the program itself was just there.
 fn refused(program: PathBuf, stdio: Attached, errno: i32) -> StartError {
     if errno == Errno::NOENT.raw_os_error() {
         return StartError::NoInterpreter { program };
+    }
+    if errno == Errno::NOEXEC.raw_os_error() {
+        return StartError::UnknownFormat { program };
     }
     let of_terminal = [Errno::PERM, Errno::NOTTY].map(Errno::raw_os_error);
     if stdio == Attached::Terminal && of_terminal.contains(&errno) {

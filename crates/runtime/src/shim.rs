@@ -20,11 +20,15 @@ use rustix::process::{
     kill_process_group, set_child_subreaper, setsid, wait, waitid,
 };
 
-use crate::command::{self, Attached, GUARD_ARG, SHIM_NAME};
+use crate::command::{self, Attached, GUARD_ARG, SHIM_NAME, SWEEPER_ARG};
+use crate::environment::MARKER;
 use crate::inherit;
+use crate::mark::Mark;
 use crate::podman::guard;
 use crate::proc::{Snapshot, raw};
 use crate::report::{Report, TERMINATE};
+use crate::server_cgroup::ServerCgroup;
+use crate::sweeper;
 
 /// The name in `ps -o comm`. Not the daemon's: `pkill -9 cofer` then takes the daemon and
 /// leaves the shims, which clean up behind it.
@@ -40,12 +44,13 @@ pub fn is_shim_invocation() -> bool {
         .is_some_and(|name| Path::new(&name).file_name() == Some(SHIM_NAME.as_ref()))
 }
 
-/// Runs the server that this process's arguments name from the second on, until its whole tree is gone;
-/// or guards the daemon's containers, where the first argument says so.
+/// Runs the server that this process's arguments name from the third on, in the cgroup that the
+/// second names, until its whole tree is gone; or, if the first argument says so, guards the
+/// daemon's containers or sweeps after the daemon.
 /// Must be called first in the program: it takes over the descriptors it was given.
 pub fn run() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
-    let (Some(stdio), Some(program)) = (args.next(), args.next()) else {
+    let (Some(first), Some(second)) = (args.next(), args.next()) else {
         return misuse();
     };
     let Ok(control) = inherit::control_socket() else {
@@ -53,11 +58,21 @@ pub fn run() -> ExitCode {
     };
     inherit::close_strays();
     inherit::settle_signals();
-    if stdio == GUARD_ARG {
-        return guard::run(&program, &args.next().unwrap_or_default(), control);
+    if first == GUARD_ARG {
+        return guard::run(&second, &args.next().unwrap_or_default(), control);
     }
-    let server = command::server(program, args.collect(), Attached::from_arg(&stdio));
-    match tend(server, control) {
+    if first == SWEEPER_ARG {
+        return sweeper::run(&second, &args.next().unwrap_or_default(), control);
+    }
+    let Some(program) = args.next() else {
+        return misuse();
+    };
+    let cgroup = (!second.is_empty()).then(|| ServerCgroup::at(second.into()));
+    let entrance = cgroup.as_ref().and_then(|cgroup| cgroup.entrance().ok());
+    let stdio = Attached::from_arg(&first);
+    let tended = command::server(program, args.collect(), stdio, entrance)
+        .and_then(|server| tend(server, control, cgroup));
+    match tended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             drop(writeln!(io::stderr(), "{SHIM_NAME}: {error}"));
@@ -74,16 +89,29 @@ fn misuse() -> ExitCode {
 /// The server while it has not been waited for, so that its number cannot be somebody else's.
 type Server = Arc<Mutex<Option<Pid>>>;
 
-fn tend(mut server: Command, mut control: UnixStream) -> io::Result<()> {
+fn tend(
+    mut server: Command,
+    mut control: UnixStream,
+    cgroup: Option<ServerCgroup>,
+) -> io::Result<()> {
     rustix::thread::set_name(THREAD_NAME)?;
+    let marker = std::env::var_os(MARKER).unwrap_or_default();
+    if let Some(mark) = Mark::of(&marker.to_string_lossy()) {
+        // A failure leaves the cgroup and the subreapers to identify the tree.
+        mark.apply().ok();
+    }
     set_child_subreaper(Some(getpid()))?;
     // A session of its own: no terminal reaches it, and nothing below it can join a process
     // group of the daemon's session.
     setsid()?;
-    let child = match server.spawn() {
+    let spawned = server.spawn();
+    // It holds the descriptor of the cgroup.
+    drop(server);
+    let child = match spawned {
         Ok(child) => child,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+            remove(cgroup.as_ref());
             return tell(&mut control, Report::Refused(errno));
         }
     };
@@ -100,8 +128,19 @@ fn tend(mut server: Command, mut control: UnixStream) -> io::Result<()> {
     let exit = wait_for_server(&server);
     // The daemon may be dead; the tree ends all the same.
     drop(tell(&mut control, Report::Ended(exit)));
+    if let Some(cgroup) = &cgroup {
+        // Most of the tree at once; the rest is what was moved to another cgroup.
+        cgroup.kill();
+    }
     end_tree();
+    remove(cgroup.as_ref());
     Ok(())
+}
+
+fn remove(cgroup: Option<&ServerCgroup>) {
+    if let Some(cgroup) = cgroup {
+        cgroup.remove();
+    }
 }
 
 /// Without copies of the pipes' ends here, the daemon sees the end of the server's output

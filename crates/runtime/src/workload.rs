@@ -9,10 +9,11 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::isolation;
+use crate::isolation::{self, Containment};
 use crate::keeper::Progress;
 use crate::pipes::WideShare;
 use crate::report::TERMINATE;
+use crate::server_cgroup::ServerCgroup;
 use crate::usage::{self, Meter};
 
 /// Bytes that come from a server.
@@ -51,6 +52,7 @@ pub struct Streams {
 pub struct Workload {
     pub(crate) pid: u32,
     pub(crate) shim: u32,
+    pub(crate) cgroup: Option<ServerCgroup>,
     pub(crate) control: Control,
     pub(crate) progress: watch::Receiver<Progress>,
     pub(crate) meter: Mutex<Meter>,
@@ -97,7 +99,20 @@ impl Workload {
 
     /// What isolation is in force, read back from the system; null once the server has ended.
     pub fn isolation(&self) -> serde_json::Value {
-        if self.is_running() { isolation::read(self.pid) } else { serde_json::Value::Null }
+        let mut facts =
+            if self.is_running() { isolation::read(self.pid) } else { serde_json::Value::Null };
+        if let Some(facts) = facts.as_object_mut() {
+            facts.insert("containment".to_owned(), self.containment().as_str().into());
+        }
+        facts
+    }
+
+    /// The containment in force: a cgroup was made, and the server is a member of it.
+    fn containment(&self) -> Containment {
+        match &self.cgroup {
+            Some(cgroup) if cgroup.contains(self.pid) => Containment::Cgroup,
+            _ => Containment::Subreaper,
+        }
     }
 
     pub(crate) fn is_running(&self) -> bool {

@@ -130,12 +130,7 @@ async fn a_start_that_fails_leaves_nothing() {
 #[tokio::test]
 async fn a_killed_shim_takes_the_server_and_its_tree_with_it() {
     become_subreaper().unwrap();
-    let owner = owner("shim-killed");
-    // Without the one that has no marker: only the shim could find that.
-    let script = FAMILY.replace("env -i", "");
-    let mut running = start(&sh(&owner, &format!("{script} exec sleep 1000"))).await;
-    let mut pids = running.pids(FAMILY_SIZE).await;
-    pids.extend([running.shim(), running.workload.pid()]);
+    let (running, pids) = family(&owner("shim-killed"), "exec sleep 1000").await;
     support::signal(running.shim(), Signal::KILL);
     assert_eq!(running.exited().await, KILLED);
     running.gone().await;

@@ -174,6 +174,8 @@ async fn isolation_is_read_back_from_the_running_process() {
     assert_eq!(isolation["runtime"], "process");
     assert_eq!(isolation["user"], rustix::process::geteuid().as_raw());
     assert_eq!(isolation["network"], "host");
+    let containment = if cofer_runtime::containment().is_ok() { "cgroup" } else { "subreaper" };
+    assert_eq!(isolation["containment"], containment);
     running.workload.kill();
     running.gone().await;
     assert!(running.workload.isolation().is_null());
@@ -182,7 +184,13 @@ async fn isolation_is_read_back_from_the_running_process() {
 async fn refusal(launch: &Launch) -> StartError {
     let error = runner().start(launch).await.map(|(workload, _)| workload).unwrap_err();
     // Whatever can be checked without starting is checked the same way.
-    if !matches!(error, StartError::NoInterpreter { .. } | StartError::Spawn { .. }) {
+    let by_the_system = matches!(
+        error,
+        StartError::NoInterpreter { .. }
+            | StartError::UnknownFormat { .. }
+            | StartError::Spawn { .. }
+    );
+    if !by_the_system {
         assert_eq!(runner().check(launch).unwrap_err().to_string(), error.to_string());
     }
     error
@@ -210,6 +218,12 @@ async fn a_program_that_cannot_run_is_refused_with_the_reason() {
 
     let error = refusal(&program(&owner, &file("script", "#!/no/such\n", 0o755), &[])).await;
     assert!(matches!(error, StartError::NoInterpreter { .. }), "{error:?}");
+
+    let ran = place.path().join("ran");
+    let no_format = format!("touch {}\n", ran.display());
+    let error = refusal(&program(&owner, &file("format", &no_format, 0o755), &[])).await;
+    assert!(matches!(error, StartError::UnknownFormat { .. }), "{error:?}");
+    assert!(!ran.exists(), "a file without a format was run by a shell");
 
     let error = refusal(&program(&owner, &file("denied", "#!/etc/passwd\n", 0o755), &[])).await;
     assert!(matches!(error, StartError::Spawn { .. }), "{error:?}");

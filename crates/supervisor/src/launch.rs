@@ -33,6 +33,9 @@ pub trait Launcher: Send + Sync + 'static {
     /// Starts the server's workload; a failure of the kind `image_missing` says that it is to be
     /// prepared first. Dropping the future leaves nothing behind.
     async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure>;
+
+    /// Waits until nothing is left of all launches, also of those that were dropped midway.
+    async fn close(&self) {}
 }
 
 /// A workload that was started.
@@ -191,6 +194,10 @@ impl Launcher for ProcessLauncher {
         let (workload, streams) = started.map_err(|error| not_launched(&error))?;
         Ok(Launched { running: Box::new(workload), streams, door: None })
     }
+
+    async fn close(&self) {
+        self.runner.drained().await;
+    }
 }
 
 /// Starts each server as the kind of thing that it is.
@@ -231,5 +238,9 @@ impl Launcher for LauncherByKind {
 
     async fn launch(&self, id: ServerId, spec: &ServerSpec) -> Result<Launched, Failure> {
         self.of(spec).launch(id, spec).await
+    }
+
+    async fn close(&self) {
+        self.processes.close().await;
     }
 }

@@ -201,6 +201,7 @@ impl Supervisor {
             self.inner.tasks.spawn(async move { orders.send(Order::ShutDown).await.ok() });
         }
         self.inner.drivers.wait().await;
+        self.inner.launcher.close().await;
     }
 
     fn adopt(&self, first: Snapshot, beginning: Beginning) -> ServerHandle {

@@ -4,6 +4,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use crate::cgroups::{mount_of, path_of};
+
 /// The directories of one container, by controller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cgroup {
@@ -67,9 +69,7 @@ impl Cgroup {
             if Some((path, unified)) == path_of(ours, controller) {
                 return None;
             }
-            let mount = mount_of(mounts, controller, unified)?;
-            let inside = Path::new(path).strip_prefix(&mount.root).ok()?;
-            let own = mount.at.join(inside);
+            let own = mount_of(mounts, controller, unified)?.directory(path)?;
             let path = whole(&own);
             let inner = (path != own).then_some(own);
             Some(Place { path, inner, unified })
@@ -157,52 +157,6 @@ fn cores(at: &Path, unified: bool) -> Option<f64> {
         (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
     };
     (quota > 0.0 && period > 0.0).then(|| quota / period)
-}
-
-/// The path of `controller` in a file such as `/proc/self/cgroup`, and whether it is of version 2.
-fn path_of<'a>(file: &'a str, controller: &str) -> Option<(&'a str, bool)> {
-    let mut unified = None;
-    for line in file.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(names), Some(path)) = (fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        if names.split(',').any(|name| name == controller) {
-            return Some((path, false));
-        }
-        if names.is_empty() {
-            unified = Some((path, true));
-        }
-    }
-    // A hierarchy of version 1 for the controller would have been named.
-    let has_old = file.lines().any(|line| line.contains(":memory:") || line.contains(",memory:"));
-    unified.filter(|_| !has_old)
-}
-
-struct Mount {
-    /// The part of the hierarchy that is seen.
-    root: PathBuf,
-    /// Where.
-    at: PathBuf,
-}
-
-/// Where a controller's hierarchy is mounted, from `/proc/self/mountinfo`.
-fn mount_of(mountinfo: &str, controller: &str, unified: bool) -> Option<Mount> {
-    mountinfo.lines().find_map(|line| {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mount: Vec<&str> = mount.split(' ').collect();
-        let mut file_system = file_system.split(' ');
-        let kind = file_system.next()?;
-        let options = file_system.nth(1)?;
-        let is_it = match kind {
-            "cgroup2" => unified,
-            "cgroup" => !unified && options.split(',').any(|option| option == controller),
-            _ => false,
-        };
-        is_it.then_some(())?;
-        Some(Mount { root: (*mount.get(3)?).into(), at: (*mount.get(4)?).into() })
-    })
 }
 
 /// crun puts the container one level below the cgroup that Podman has made for it.

@@ -2,6 +2,7 @@
 //! missing and why that matters. Changes nothing.
 
 mod containers;
+mod containment;
 mod copilot;
 mod daemon;
 mod directory;
@@ -63,6 +64,7 @@ pub(super) async fn run(context: &mut Context) -> Result<(), Failure> {
     checks.extend(daemon);
     checks.push(check_proc());
     checks.push(open_files::check(servers));
+    checks.push(containment::check(&context.client).await);
     let (programs, containers, copilot) =
         tokio::join!(programs::check(), containers::check(), copilot::check());
     checks.extend(programs);

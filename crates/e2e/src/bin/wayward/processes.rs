@@ -112,8 +112,8 @@ fn command(program: impl AsRef<OsStr>) -> Command {
 
 fn myself(role: Role, options: &Options) -> io::Result<Command> {
     let mut command = command(std::env::current_exe()?);
-    // It is not the server, whatever the environment says of that one.
-    command.env_remove("WAYWARD_FLAGS");
+    // Without a variable by which Cofer could recognise it, as `env -i setsid` does.
+    command.env_clear();
     command.arg(match role {
         Role::Middle => "--role-middle",
         Role::Leaf => "--role-leaf",
