@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 
 use cofer_model::{
     EventKind, MASK, ServerId, ServerNotice, ServerSpec, Status, parse_patch, parse_registration,
+    unmask_args,
 };
 use cofer_store::{ServerRecord, Store, StoreError};
 use cofer_supervisor::{ServerHandle, Supervisor};
@@ -217,6 +218,12 @@ fn unmask(mut body: Value, current: &ServerSpec) -> Value {
             }
         }
     }
+    let texts = |args: &Vec<Value>| {
+        args.iter().map(|arg| arg.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+    };
+    if let Some(shown) = body.get("args").and_then(Value::as_array).and_then(texts) {
+        body["args"] = unmask_args(&shown, &current.args).into();
+    }
     body
 }
 
@@ -251,5 +258,9 @@ mod tests {
         let current = parse_registration(current).unwrap();
         let body = json!({"headers": {"X-Key": MASK}});
         assert_eq!(unmask(body, &current), json!({"headers": {"X-Key": "real"}}));
+        let current = json!({"name": "x", "command": "y", "args": ["--token", "real", "-v"]});
+        let current = parse_registration(current).unwrap();
+        let body = json!({"args": ["--token", MASK]});
+        assert_eq!(unmask(body, &current), json!({"args": ["--token", "real"]}));
     }
 }

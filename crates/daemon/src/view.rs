@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cofer_model::{Budget, Health, MASK, ServerSpec, ServerView, Status, Usage};
+use cofer_model::{Budget, Health, MASK, ServerSpec, ServerView, Status, Usage, mask_args};
 use cofer_store::ServerRecord;
 use cofer_supervisor::{ServerHandle, Snapshot};
 use serde_json::Value;
@@ -24,7 +24,8 @@ pub(crate) async fn measure(handle: &ServerHandle) -> Measured {
     Measured { usage: handle.usage().await, isolation: handle.isolation().await }
 }
 
-/// Puts the object together. `reveal` shows the values of its environment and headers.
+/// Puts the object together. `reveal` shows the values of its environment and headers, and the
+/// secrets in its arguments.
 pub(crate) fn server_view(
     record: ServerRecord,
     handle: &ServerHandle,
@@ -48,7 +49,7 @@ pub(crate) fn server_view(
         headers: masked(&spec.headers, reveal),
         description: spec.description,
         command: spec.command,
-        args: spec.args,
+        args: if reveal { spec.args } else { mask_args(&spec.args) },
         cwd: spec.cwd,
         image: spec.image,
         url: spec.url,

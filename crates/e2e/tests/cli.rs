@@ -164,7 +164,8 @@ async fn doctor_looks_at_everything() {
     assert_eq!(well.code, Some(0), "{well:?}");
     assert!(well.stdout.contains(daemon.data_dir().to_str().unwrap()), "{well:?}");
     assert!(!well.stdout.contains(daemon.token()), "{well:?}");
-    let server = daemon.register(&wayward("w", &[])).await;
+    daemon.register(&wayward("w", &[])).await;
+    let server = daemon.wait_status("w", "ready").await;
     let containment = server["isolation"]["containment"].as_str().unwrap();
     let report = done(&daemon, &["doctor", "--json"]).await;
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();

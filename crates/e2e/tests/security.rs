@@ -5,6 +5,7 @@ use std::path::Path;
 
 use cofer_e2e::{
     Daemon, command_line, eventually, mentions, parent, pid_of, processes_with, wayward,
+    wayward_path,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -135,6 +136,82 @@ async fn a_data_directory_that_was_open_is_closed_or_refused() {
         Ok(daemon) => assert_eq!(mode(&daemon.data_dir()), 0o700),
         Err(refusal) => assert!(refusal.stderr.contains("Error:"), "{refusal:?}"),
     }
+}
+
+#[tokio::test]
+async fn values_of_variables_with_unsuspicious_names_are_not_logged() {
+    // covers: MGR-58
+    let mut daemon = Daemon::start().await;
+    let values = [
+        ("DSN", "postgres://me:canary-dsn@db/app"),
+        ("COOKIE", "chip-1"),
+        ("JWT", "canary.jwt"),
+        ("CONFIG", r#"{"key": "canary-config"}"#),
+    ];
+    let mut body = wayward("w", &[]);
+    body["environment"] = values.into_iter().map(|(name, value)| (name, json!(value))).collect();
+    daemon.register(&body).await;
+    for (_, value) in values {
+        daemon
+            .tool("w", "stderr", &json!({"text": format!("using {value} now")}))
+            .await
+            .expect(200);
+        daemon.tool("w", "echo", &json!({"text": value})).await.expect(200);
+        let arguments = json!({"code": -32000, "message": format!("bad {value}")});
+        daemon.tool("w", "rpc_error", &arguments).await.failure(502, "mcp_error");
+    }
+    daemon.tool("w", "stderr", &json!({"text": "only canary-dsn here"})).await.expect(200);
+    let calls = daemon.get("/activity").await.expect(200)["calls"].clone();
+    let calls = calls.as_array().unwrap().iter();
+    let calls = calls.map(|call| format!("/activity/{}", call["call_id"].as_str().unwrap()));
+    let paths: Vec<String> = ["/mcp/servers/w/logs?tail=1000".to_owned(), "/activity".to_owned()]
+        .into_iter()
+        .chain(calls)
+        .collect();
+    assert!(paths.len() > 12, "{paths:?}");
+    for path in paths {
+        let answer = daemon.get(&path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(
+            !answer.body.contains("canary") && !answer.body.contains("chip-1"),
+            "{}",
+            answer.body
+        );
+    }
+    assert!(daemon.terminate().await.success());
+    let logs = daemon.data_dir().join("logs");
+    for word in ["canary", "chip-1"] {
+        assert_eq!(mentions(&logs, word), Vec::<String>::new(), "{word}");
+        assert!(!daemon.stderr().contains(word), "{}", daemon.stderr());
+    }
+}
+
+#[tokio::test]
+async fn secrets_in_arguments_are_masked_and_kept_when_the_mask_is_sent_back() {
+    // covers: MGR-58
+    let daemon = Daemon::start().await;
+    let server = wayward_path();
+    // The shell's `$0`, so that the rest is no argument of the server.
+    let args = json!(["-c", "exec \"$0\"", server, "--api-key=canary-1", "--token", "canary-2"]);
+    daemon.register(&json!({"name": "w", "command": "sh", "args": args})).await;
+    for path in ["/mcp/servers", "/mcp/servers/w"] {
+        assert!(!daemon.get(path).await.body.contains("canary"), "{path}");
+    }
+    for command in
+        [&["server", "list"][..], &["server", "show", "w"], &["server", "list", "--json"]]
+    {
+        let ended = daemon.cli(command).await;
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(!ended.stdout.contains("canary"), "{ended:?}");
+    }
+    let mut shown = daemon.get("/mcp/servers/w").await.expect(200)["args"].clone();
+    assert_eq!(shown[3], "--api-key=********");
+    shown.as_array_mut().unwrap().insert(3, json!("-v"));
+    daemon.patch("/mcp/servers/w", &json!({"args": shown})).await.expect(200);
+    let revealed = daemon.get("/mcp/servers/w?reveal=true").await.expect(200);
+    let expected =
+        json!(["-c", "exec \"$0\"", server, "-v", "--api-key=canary-1", "--token", "canary-2"]);
+    assert_eq!(revealed["args"], expected);
 }
 
 #[tokio::test]

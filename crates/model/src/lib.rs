@@ -18,6 +18,7 @@ mod name;
 mod openings;
 mod remote;
 mod secret;
+mod secret_args;
 mod spec;
 mod spec_check;
 mod spec_check_remote;
@@ -47,6 +48,7 @@ pub use remote::{
     parse_remote_url,
 };
 pub use secret::{MASK, Redactor, looks_secret_key, looks_secret_value};
+pub use secret_args::{mask_args, unmask_args};
 pub use spec::{
     HeartbeatSpec, Kind, Network, PortMapping, Provider, Requirement, RestartPolicy, ServerId,
     ServerSpec, Sharing,

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use aho_corasick::AhoCorasick;
 
 use crate::ServerSpec;
+use crate::secret_args::secret_args;
 
 /// What stands where a secret was.
 pub const MASK: &str = "********";
 
-/// Values shorter than this are too likely to stand in a log by chance.
-const MIN_REDACTED: usize = 8;
+/// Values of fewer characters are too likely to stand in a log by chance.
+const MIN_REDACTED: usize = 6;
 
 /// Words that mark a variable as holding a secret, as whole parts of its name.
 const SECRET_WORDS: [&str; 14] = [
@@ -64,18 +65,15 @@ pub fn looks_secret_key(key: &str) -> bool {
 pub fn looks_secret_value(value: &str) -> bool {
     let value = value.trim();
     SECRET_PREFIXES.iter().any(|prefix| value.starts_with(prefix)) && value.len() >= 16
-        || has_url_password(value)
+        || url_password(value).is_some()
 }
 
-fn has_url_password(value: &str) -> bool {
-    let Some((_, rest)) = value.split_once("://") else {
-        return false;
-    };
+fn url_password(value: &str) -> Option<&str> {
+    let (_, rest) = value.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority
-        .rsplit_once('@')
-        .and_then(|(user, _)| user.split_once(':'))
-        .is_some_and(|(_, password)| !password.is_empty())
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (!password.is_empty()).then_some(password)
 }
 
 /// `dbPassword` and `DB_PASSWORD` are both `DB`, `PASSWORD`.
@@ -95,35 +93,41 @@ fn words(key: &str) -> Vec<String> {
     words
 }
 
-/// Takes known secrets out of text by their value. Costs nothing where a server has none.
+/// Takes configured values out of text, whatever their names are: a `DSN`, a `COOKIE` or a
+/// `CONFIG` holds a secret as often as a `TOKEN`. Costs nothing where a server has none.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     values: Option<AhoCorasick>,
 }
 
 impl Redactor {
-    /// Knows the values of `environment` whose name or value looks like a secret.
+    /// Knows the values of `environment`.
     pub fn new<'a>(environment: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        Self::of(secret_variables(environment))
+        Self::of(environment.into_iter().map(|(_, value)| value.as_str()))
     }
 
-    /// Knows what these registrations keep secret: such variables, and all values of headers.
+    /// Knows the values that these registrations configure: of variables and headers, and the
+    /// secrets in arguments.
     pub fn of_specs<'a>(specs: impl IntoIterator<Item = &'a ServerSpec>) -> Self {
-        let secrets = |spec: &'a ServerSpec| {
+        let configured = |spec: &'a ServerSpec| {
+            let variables = spec.environment.values().map(String::as_str);
             let headers = spec.headers.values().flat_map(|value| header_secrets(value));
-            secret_variables(&spec.environment).chain(headers)
+            variables.chain(headers).chain(secret_args(&spec.args))
         };
-        Self::of(specs.into_iter().flat_map(secrets))
+        Self::of(specs.into_iter().flat_map(configured))
     }
 
-    fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
-        let secrets: Vec<&str> = secrets.filter(|value| value.len() >= MIN_REDACTED).collect();
-        if secrets.is_empty() {
+    fn of<'a>(values: impl Iterator<Item = &'a str>) -> Self {
+        let mut forms: Vec<String> = values.flat_map(forms).collect();
+        forms.retain(|form| form.chars().count() >= MIN_REDACTED);
+        forms.sort_unstable();
+        forms.dedup();
+        if forms.is_empty() {
             return Self::default();
         }
         let values = AhoCorasick::builder()
             .match_kind(aho_corasick::MatchKind::LeftmostLongest)
-            .build(secrets)
+            .build(forms)
             .ok();
         Self { values }
     }
@@ -145,13 +149,25 @@ impl Redactor {
     }
 }
 
-fn secret_variables<'a>(
-    environment: impl IntoIterator<Item = (&'a String, &'a String)>,
-) -> impl Iterator<Item = &'a str> {
-    environment
-        .into_iter()
-        .filter(|(key, value)| looks_secret_key(key) || looks_secret_value(value))
-        .map(|(_, value)| value.as_str())
+/// The forms in which a value appears: as it is, line by line, as text in JSON, as text in JSON
+/// that is itself text in JSON (tools return so), and, for a URL, its password alone.
+fn forms(value: &str) -> Vec<String> {
+    let value = value.trim();
+    let mut forms = vec![value.to_owned()];
+    if value.contains('\n') {
+        forms.extend(value.lines().map(|line| line.trim().to_owned()));
+    }
+    let quoted = quoted(value);
+    forms.push(self::quoted(&quoted));
+    forms.push(quoted);
+    forms.extend(url_password(value).map(str::to_owned));
+    forms
+}
+
+/// `value` as it is between the quotation marks of a JSON string.
+fn quoted(value: &str) -> String {
+    let text = serde_json::Value::from(value).to_string();
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default().to_owned()
 }
 
 /// A header's value, and the token in it where a word such as `Bearer` stands before it.
@@ -204,17 +220,37 @@ mod tests {
         }
     }
 
+    fn check(environment: &[(&str, &str)], text: &str, masked: &str) {
+        let environment: BTreeMap<String, String> =
+            environment.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        assert_eq!(Redactor::new(&environment).redact(text), masked);
+    }
+
     #[test]
-    fn known_secrets_are_masked_wherever_they_stand() {
-        let environment = BTreeMap::from([
-            ("API_KEY".to_owned(), "canary-0123456789".to_owned()),
-            ("DEBUG".to_owned(), "canary-not-secret".to_owned()),
-            ("PIN_TOKEN".to_owned(), "1234".to_owned()),
-        ]);
-        let redactor = Redactor::new(&environment);
-        let text =
-            redactor.redact("using canary-0123456789, canary-not-secret and 1234".to_owned());
-        assert_eq!(text, format!("using {MASK}, canary-not-secret and 1234"));
+    fn configured_values_are_masked_whatever_their_names() {
+        // covers: MGR-8
+        for name in ["API_KEY", "DSN", "COOKIE", "JWT", "CONFIG"] {
+            check(&[(name, "canary")], "using canary, canaries", "using ********, canaries");
+        }
+        check(&[("PIN", "12345")], "using 12345", "using 12345");
+    }
+
+    #[test]
+    fn values_are_masked_in_each_form_in_which_they_appear() {
+        check(&[("CERT", "-----BEGIN\nMIIabcdef\n--")], "read MIIabcdef", "read ********");
+        check(&[("CONFIG", r#"{"a":1}"#)], r#"{"text":"{\"a\":1}"}"#, r#"{"text":"********"}"#);
+        check(&[("CONFIG", r#"{"a":1}"#)], r#""{\\\"a\\\":1}""#, r#""********""#);
+        check(&[("DSN", "postgres://me:hunter2@db/app")], "bad hunter2", "bad ********");
+        check(&[("A", "canary"), ("B", "canary-two")], "canary-two", "********");
+    }
+
+    #[test]
+    fn secrets_in_arguments_are_masked() {
+        let spec = crate::parse_registration(serde_json::json!({
+            "name": "x", "command": "y", "args": ["--api-key=canary-1", "--root", "/srv/files"],
+        }));
+        let redactor = Redactor::of_specs([&spec.unwrap()]);
+        assert_eq!(redactor.redact("canary-1 of /srv/files"), format!("{MASK} of /srv/files"));
     }
 
     #[test]

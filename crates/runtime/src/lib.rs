@@ -33,8 +33,8 @@ mod host_memory;
 mod inherit;
 mod isolation;
 mod keeper;
-mod open_files;
 mod mark;
+mod open_files;
 mod orphans;
 mod pipes;
 pub mod podman;
@@ -53,10 +53,10 @@ pub use command::{coprocess, detached, interactive, tool};
 pub use environment::{MARKER, server_environment};
 pub use heap::{resident_memory, trim_heap};
 pub use host_memory::host_memory;
+pub use isolation::{Containment, containment};
 pub use open_files::{
     OpenFiles, OutOfFiles, RAISE_HINT, open_files, out_of_files, out_of_files_in, raise_open_files,
 };
-pub use isolation::{Containment, containment};
 pub use orphans::{become_subreaper, sweep};
 pub use resolve::{ResolveError, resolve};
 pub use runner::{Runner, StartError};

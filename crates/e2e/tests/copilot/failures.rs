@@ -108,6 +108,11 @@ async fn a_cli_that_cannot_be_run_is_told_with_the_reason() {
     };
     check(b"#!/bin/sh\n", 0o644, "is not executable").await;
     check(b"#!/no/such/interpreter\n", 0o755, "interpreter").await;
+    // Neither is handed to a shell, which would run the second.
+    let ran = machine.path("ran");
+    check(b"\x7fELF is all that is right about it\n", 0o755, "neither a binary").await;
+    check(format!("echo > {}\n", ran.display()).as_bytes(), 0o755, "neither a binary").await;
+    assert!(!ran.exists(), "a file without a format was run by a shell");
     check(b"#!/usr/bin/env -S -i PATH=/none node\n", 0o755, "`node` was not found").await;
 }
 
