@@ -3,7 +3,9 @@
 //! A connection is unauthenticated until its first request with the right token. Unauthenticated
 //! connections share a small pool; when it is full, its oldest idle connection is closed for the
 //! new one, so that whoever opens thousands of them without the token cannot keep out a client with
-//! it, nor `/healthz`. Authenticated connections have the rest of the cap.
+//! it, nor `/healthz`. A client that opens hundreds of connections at once must not close its own
+//! before their first request arrives: the pool has room for such a burst, for a moment. The
+//! other half of the cap is for authenticated connections.
 //!
 //! There is no timer per connection or request: arming one wakes Tokio's timer driver, which costs a
 //! call more than its own work. Requests only increment a counter, and one task compares the
@@ -31,6 +33,9 @@ const IDLE_TIMEOUT: u32 = 300;
 /// Sweeps without a byte of a request's body until its connection is closed.
 const BODY_TIMEOUT: u32 = 30;
 
+/// Sweeps for which a new connection is not closed for another one, unless the burst is full too.
+const GRACE: u32 = 2;
+
 /// Between two requests, or in one's headers, or sending a response of known length.
 const WAITING: u8 = 0;
 /// A request is handled, or its response streamed.
@@ -41,17 +46,20 @@ const CLOSED: u8 = 2;
 /// How many connections there may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConnectionLimits {
+    /// More than these are closed once they are a moment old.
     pub(crate) unauthenticated: usize,
+    /// More unauthenticated ones there never are.
+    pub(crate) burst: usize,
     pub(crate) authenticated: usize,
 }
 
 impl ConnectionLimits {
-    /// For a process that may open so many files: connections take a quarter of them, as each
+    /// For a process that may open so many files: connections take three eighths of them, as each
     /// server takes about six.
     pub(crate) fn for_open_files(limit: u64) -> Self {
-        let total = usize::try_from(limit / 4).unwrap_or(usize::MAX).clamp(32, 8192);
-        let unauthenticated = (total / 4).min(256);
-        Self { unauthenticated, authenticated: total - unauthenticated }
+        let total = usize::try_from(limit / 8 * 3).unwrap_or(usize::MAX).clamp(32, 8192);
+        let half = total / 2;
+        Self { unauthenticated: (total / 4).min(256), burst: half, authenticated: half }
     }
 }
 
@@ -81,6 +89,8 @@ struct Entry {
     /// The counter at the last sweep that found it changed, and that sweep.
     activity: u32,
     since: u32,
+    /// The sweep before which it was accepted.
+    accepted: u32,
 }
 
 /// Shared by a connection's task, its request body and the sweep.
@@ -103,10 +113,14 @@ impl Connections {
 
     /// Takes on a connection that was just accepted; none if the pool is full of busy ones.
     pub(crate) fn admit(&self) -> Option<Connection> {
+        let limits = &self.0.limits;
         let mut table = self.table();
-        if table.unauthenticated.len() >= self.0.limits.unauthenticated
-            && !close_oldest_idle(&mut table.unauthenticated)
-        {
+        let count = table.unauthenticated.len();
+        let has_room = count < limits.unauthenticated
+            || table.close_unauthenticated(GRACE)
+            || count < limits.burst
+            || table.close_unauthenticated(0);
+        if !has_room {
             return None;
         }
         let state = Arc::new(ConnectionState {
@@ -118,7 +132,8 @@ impl Connections {
         });
         let id = table.next_id;
         table.next_id += 1;
-        let entry = Entry { state: Arc::clone(&state), activity: 0, since: table.sweeps };
+        let (since, accepted) = (table.sweeps, table.sweeps);
+        let entry = Entry { state: Arc::clone(&state), activity: 0, since, accepted };
         table.unauthenticated.insert(id, entry);
         self.0.opened.notify_one();
         Some(Connection { id, state, connections: self.clone() })
@@ -126,7 +141,7 @@ impl Connections {
 
     /// Frees the descriptor of an idle connection; false if there is none.
     pub(crate) fn close_one(&self) -> bool {
-        close_oldest_idle(&mut self.table().unauthenticated)
+        self.table().close_unauthenticated(0)
     }
 
     /// Closes idle connections until the daemon closes.
@@ -140,7 +155,7 @@ impl Connections {
                         self.0.opened.notified().await;
                     }
                     tokio::time::sleep(SWEEP).await;
-                    self.table().sweep();
+                    self.table().sweep(self.0.limits.unauthenticated);
                 }
             })
             .await;
@@ -156,11 +171,19 @@ impl Table {
         self.unauthenticated.is_empty() && self.authenticated.is_empty()
     }
 
-    fn sweep(&mut self) {
+    /// Closes the oldest idle connection without the token that is at least `age` sweeps old.
+    fn close_unauthenticated(&mut self, age: u32) -> bool {
+        let sweeps = self.sweeps;
+        close_oldest(&mut self.unauthenticated, |entry| sweeps.wrapping_sub(entry.accepted) >= age)
+    }
+
+    /// Closes connections that are idle for too long, and unauthenticated ones over `keep`.
+    fn sweep(&mut self, keep: usize) {
         self.sweeps = self.sweeps.wrapping_add(1);
         let sweeps = self.sweeps;
         self.unauthenticated.retain(|_, entry| !entry.expire(sweeps, HEADER_TIMEOUT));
         self.authenticated.retain(|_, entry| !entry.expire(sweeps, IDLE_TIMEOUT));
+        while self.unauthenticated.len() > keep && self.close_unauthenticated(GRACE) {}
     }
 }
 
@@ -180,9 +203,10 @@ impl Entry {
     }
 }
 
-/// Closes the connection that was accepted first of those that wait; false if none does.
-fn close_oldest_idle(pool: &mut BTreeMap<u64, Entry>) -> bool {
-    let idle = pool.iter().find(|(_, entry)| entry.state.close_if_waiting());
+/// Closes the connection that was accepted first of those that wait and are old enough.
+fn close_oldest(pool: &mut BTreeMap<u64, Entry>, is_old: impl Fn(&Entry) -> bool) -> bool {
+    let mut old = pool.iter().take_while(|(_, entry)| is_old(entry));
+    let idle = old.find(|(_, entry)| entry.state.close_if_waiting());
     let Some(id) = idle.map(|(id, _)| *id) else {
         return false;
     };
@@ -254,7 +278,7 @@ impl Connection {
         }
         let mut table = self.connections.table();
         if table.authenticated.len() >= self.connections.0.limits.authenticated
-            && !close_oldest_idle(&mut table.authenticated)
+            && !close_oldest(&mut table.authenticated, |_| true)
         {
             return false;
         }

@@ -5,13 +5,13 @@ use super::*;
 impl Connections {
     /// With room for a few.
     pub(crate) fn for_tests() -> Self {
-        let limits = ConnectionLimits { unauthenticated: 3, authenticated: 2 };
+        let limits = ConnectionLimits { unauthenticated: 3, burst: 3, authenticated: 2 };
         Self::new(limits, CancellationToken::new())
     }
 
     fn sweep(&self, times: u32) {
         for _ in 0..times {
-            self.table().sweep();
+            self.table().sweep(self.0.limits.unauthenticated);
         }
     }
 }
@@ -24,13 +24,30 @@ fn authenticated(connections: &Connections) -> Connection {
 }
 
 #[test]
-fn connections_take_a_quarter_of_the_open_files_within_bounds() {
-    for (files, unauthenticated, authenticated) in
-        [(0, 8, 24), (1024, 64, 192), (20_000, 256, 4744), (u64::MAX, 256, 7936)]
+fn connections_take_a_share_of_the_open_files_within_bounds() {
+    for (files, unauthenticated, half) in
+        [(0, 8, 16), (1024, 96, 192), (20_000, 256, 3750), (u64::MAX, 256, 4096)]
     {
-        let limits = ConnectionLimits::for_open_files(files);
-        assert_eq!(limits, ConnectionLimits { unauthenticated, authenticated }, "{files}");
+        let expected = ConnectionLimits { unauthenticated, burst: half, authenticated: half };
+        assert_eq!(ConnectionLimits::for_open_files(files), expected, "{files}");
     }
+}
+
+#[test]
+fn a_burst_of_new_connections_is_kept_for_a_moment_and_then_reduced() {
+    let limits = ConnectionLimits { unauthenticated: 2, burst: 5, authenticated: 9 };
+    let connections = Connections::new(limits, CancellationToken::new());
+    let open = |all: &[Connection]| all.iter().filter(|one| !one.is_closed()).count();
+    let mut burst: Vec<_> = (0..5).map(|_| connections.admit().unwrap()).collect();
+    assert_eq!(open(&burst), 5, "their first requests may be on the way");
+    burst.push(connections.admit().unwrap());
+    assert_eq!((open(&burst), burst[0].is_closed()), (5, true), "the bound holds at once");
+    connections.sweep(GRACE - 1);
+    assert_eq!(open(&burst), 5);
+    connections.sweep(1);
+    assert_eq!(open(&burst), 2);
+    let late = connections.admit().unwrap();
+    assert_eq!((open(&burst), late.is_closed()), (1, false), "the old make room for the new");
 }
 
 #[test]
