@@ -9,6 +9,8 @@ use std::time::SystemTime;
 
 use crate::failure::{Attempt as _, Failure, Kind};
 use crate::git::{Git, GitError};
+use crate::git_config;
+use crate::git_view::{self, GitView};
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::repository::Repository;
@@ -70,7 +72,7 @@ async fn fill(
     index: &Path,
 ) -> Result<(), Failure> {
     fs::create_dir(folder).attempting("base", "could not make a folder for the checkout")?;
-    let store = repository.layout().remote();
+    let store = repository.layout().store();
     check_out(&store, tree, folder, index).await.map_err(|error| explain(&error))?;
     for submodule in submodules(repository, tree, folder, Filling::Yes).await? {
         if let Some(why) = submodule.empty {
@@ -93,19 +95,18 @@ fn explain(error: &GitError) -> Failure {
 /// Writes all files of `tree` into `folder`, on several threads, and what git knows of them into
 /// `index`.
 pub(crate) async fn check_out(
-    git_dir: &Path,
+    view: &GitView,
     tree: &str,
     folder: &Path,
     index: &Path,
 ) -> Result<(), GitError> {
-    Git::alone(git_dir)
-        .variable("GIT_WORK_TREE", folder)
+    Git::within(view)
+        .in_work_tree(folder)
         .variable("GIT_INDEX_FILE", index)
         .setting("core.bare=false")
         .setting("checkout.workers=8")
         .setting("checkout.thresholdForParallelism=100")
         .setting("core.fsync=none")
-        .at(folder)
         .call(["read-tree", "--reset", "-u", tree])
         .bytes()
         .await
@@ -130,8 +131,8 @@ pub(crate) async fn submodules(
     if !folder.join(".gitmodules").symlink_metadata().is_ok_and(|found| found.is_file()) {
         return Ok(Vec::new());
     }
-    let store = repository.layout().remote();
-    let listed = Git::alone(&store).call(["ls-tree", "-r", "-z", tree]).bytes().await;
+    let listed =
+        Git::within(&repository.layout().store()).call(["ls-tree", "-r", "-z", tree]).bytes().await;
     let listed = listed.attempting("base", "could not list submodules")?;
     let names = names(folder).await;
     let mut found = Vec::new();
@@ -153,9 +154,17 @@ pub(crate) async fn submodules(
 
 /// Name and path of each.
 async fn names(folder: &Path) -> Vec<(String, String)> {
-    let asked = ["config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
-    let said =
-        Git::alone(Path::new("/dev/null")).at(folder).call(asked).bytes().await.unwrap_or_default();
+    let asked = [
+        "config",
+        "--no-includes",
+        "-z",
+        "--file",
+        ".gitmodules",
+        "--get-regexp",
+        r"^submodule\..*\.path$",
+    ];
+    let git = Git::without_repository().at(folder);
+    let said = git.call(asked).bytes().await.unwrap_or_default();
     let text = String::from_utf8_lossy(&said).into_owned();
     let pair = |entry: &str| {
         let (key, path) = entry.split_once('\n')?;
@@ -186,7 +195,13 @@ async fn fill_submodule(
     let index = index.into_temp_path();
     // An empty file is no index.
     fs::remove_file(&index).unwrap_or_default();
-    check_out(&module, commit, folder, &index).await.map_err(|error| error.to_string())
+    // A submodule has a configuration of its own, which may name filters.
+    let view = GitView { git_dir: module.clone(), common: repository.layout().module_view() };
+    let config = git_config::of_store(&repository.object_format);
+    git_view::write(&view.common, &module, &config).map_err(|error| error.to_string())?;
+    let checked_out = check_out(&view, commit, folder, &index).await;
+    fs::remove_dir_all(&view.common).unwrap_or_default();
+    checked_out.map_err(|error| error.to_string())
 }
 
 fn touch(base: &Path) {
@@ -230,11 +245,10 @@ pub(crate) fn prune(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::init::init;
     use crate::testing::{Source, git};
 
     /// A submodule that names its own place would be checked out of a repository that a container
-    /// wrote, with the filters that are set there.
+    /// wrote. The filters of the module's own configuration are not run either.
     #[tokio::test]
     async fn a_submodule_comes_from_the_sources_own_modules_and_from_nowhere_else() {
         let source = Source::with(&[("README", "")]).await;
@@ -254,14 +268,11 @@ mod tests {
             let link = format!("160000,{commit},lib");
             source.git(&["update-index", "--add", "--cacheinfo", &link, ".gitmodules"]).await;
             source.git(&["commit", "-q", "-m", "a submodule"]).await;
-            init(source.path()).await.unwrap();
+            let repository = source.prepared().await;
             fs::create_dir_all(source.join(".git/modules/a")).unwrap();
             if filled {
-                // The filter is that of a repository which the person has.
-                git(&source.join("evil"), &["config", "--unset", "filter.x.smudge"]).await;
                 fs::rename(source.join("evil/.git"), source.join(".git/modules/good")).unwrap();
             }
-            let repository = Repository::open(source.path()).await.unwrap();
             let tree = repository.commit("HEAD").await.unwrap().tree;
             let folder = get(&repository, &tree).await.unwrap();
             assert_eq!(folder.join("lib/code").exists(), filled, "{name}");

@@ -47,7 +47,7 @@ async fn previous_tip(environment: &Environment) -> Option<String> {
     if !store.join("packed-refs").exists() {
         return None;
     }
-    Git::alone(&store)
+    Git::within(&environment.layout.store())
         .call(["rev-parse", "--verify", "--quiet", "--end-of-options", &name])
         .text()
         .await
@@ -56,8 +56,8 @@ async fn previous_tip(environment: &Environment) -> Option<String> {
 
 pub(crate) async fn set(environment: &Environment, commit: &str) -> Result<(), GitError> {
     let (branch, tracking) = (branch(&environment.state.id), tracking(&environment.state.id));
-    let remote = environment.layout.remote();
-    let there = Git::alone(&remote).call(["update-ref", &branch, commit]).patiently();
+    let there =
+        Git::within(&environment.layout.store()).call(["update-ref", &branch, commit]).patiently();
     let here = environment.repository.git().call(["update-ref", &tracking, commit]).patiently();
     tokio::try_join!(there, here).map(drop)
 }
@@ -65,8 +65,8 @@ pub(crate) async fn set(environment: &Environment, commit: &str) -> Result<(), G
 /// Removes the branch, in the remote and in the source.
 pub(crate) async fn delete(environment: &Environment) -> Result<(), GitError> {
     let (branch, tracking) = (branch(&environment.state.id), tracking(&environment.state.id));
-    let remote = environment.layout.remote();
-    let there = Git::alone(&remote).call(["update-ref", "-d", &branch]).patiently();
+    let there =
+        Git::within(&environment.layout.store()).call(["update-ref", "-d", &branch]).patiently();
     let here = environment.repository.git().call(["update-ref", "-d", &tracking]).patiently();
     tokio::try_join!(there, here).map(drop)
 }

@@ -61,7 +61,6 @@ impl Environments {
         cancelled: &CancellationToken,
     ) -> Result<Created, Failure> {
         let repository = self.repository(&wish.source).await?;
-        let mut look = Look::at(&repository);
         let id = match &wish.id {
             Some(id) => id::given(id)?,
             None => id::of_title(&wish.title),
@@ -73,6 +72,7 @@ impl Environments {
             return Err(no_remote(&repository.top));
         }
         let commit = commit?;
+        let mut look = Look::at(&repository, &settings);
         let config = EnvironmentConfig::read(
             &repository.top,
             wish.image.as_deref(),

@@ -1,7 +1,9 @@
 //! One environment that is there: its files, its executor, and the recording of its history.
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +14,16 @@ use crate::history::{self, HistoryError, Memory, Place, Recorded};
 use crate::layout::{Home, Layout};
 use crate::lock::Lock;
 use crate::podman::Podman;
-use crate::repository::{REMOTE, Repository};
+use crate::repository::Repository;
 use crate::state::{State, tracking};
 use crate::worktree::{self, Mode};
 
 /// How long a container's executor may take to listen.
 pub(crate) const LISTENING: Duration = Duration::from_secs(20);
+
+/// A repository on this machine is pushed to without its hooks: git runs the receiving side here, and
+/// its configuration is not one that `cofer init` has seen.
+const RECEIVE_PACK: &str = "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.alternateRefsCommand=true -c receive.autogc=false -c receive.denyCurrentBranch=refuse receive-pack";
 
 /// One environment.
 #[derive(Debug, Clone)]
@@ -103,7 +109,7 @@ impl Environment {
     fn with_place<T>(&self, use_it: impl FnOnce(&Place<'_>) -> T) -> T {
         let upper = self.home.upper();
         use_it(&Place {
-            store: &self.layout.remote(),
+            store: &self.layout.store(),
             objects: &self.layout.objects(),
             worktree: &self.state.worktree,
             upper: (self.state.mode == Mode::Overlay).then_some(upper.as_path()),
@@ -200,8 +206,15 @@ impl Environment {
         }
         let plus = if force { "+" } else { "" };
         let refspec = format!("{plus}{commit}:refs/heads/cofer/{}", self.state.id);
-        let pushing =
-            self.repository.git().call(["push", "--quiet", "--no-verify", REMOTE, &refspec]);
+        let Some(url) = self.repository.settings().await?.remote else { return Ok(()) };
+        let mut options = vec!["push", "--quiet", "--no-verify"];
+        let path = url.as_os_str().as_bytes().strip_prefix(b"file://");
+        let path = path.map_or(url.as_path(), |path| Path::new(OsStr::from_bytes(path)));
+        if self.repository.top.join(path).is_dir() {
+            options.push(RECEIVE_PACK);
+        }
+        let target = [OsStr::new("--"), url.as_os_str(), OsStr::new(&refspec)];
+        let pushing = self.repository.git().pushing().call(options).call(target);
         pushing.patiently().await.map(drop)
     }
 
@@ -211,12 +224,13 @@ impl Environment {
         if !git_dir.join("index").exists() {
             return Ok(());
         }
-        let changed = Git::alone(&git_dir)
+        let view = self.layout.store().of_worktree(git_dir);
+        let changed = Git::within(&view)
             .call(["diff-tree", "-r", "-z", "--no-renames", parent, commit])
             .bytes()
             .await?;
         let input = index_lines(&changed);
-        let git = Git::alone(&git_dir)
+        let git = Git::within(&view)
             .variable("GIT_WORK_TREE", &self.state.worktree)
             .setting("core.bare=false");
         let git = git.setting("core.fsync=none").call(["update-index", "-z", "--index-info"]);

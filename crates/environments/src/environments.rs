@@ -14,10 +14,12 @@ use crate::base;
 use crate::environment::{Environment, not_found};
 use crate::failure::{Attempt as _, Failure};
 use crate::id;
+use crate::init::{self, Prepared, Undone};
 use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::look::{Look, Seen};
 use crate::podman::Podman;
+use crate::registry;
 use crate::repository::Repository;
 use crate::settings::Settings;
 use crate::state::{self, Phase, State};
@@ -102,15 +104,28 @@ impl Environments {
         }
     }
 
-    /// The repository at `source`.
-    pub(crate) async fn repository(&self, source: &Path) -> Result<Repository, Failure> {
-        let found = locked(&self.repositories).get(source).cloned();
-        if let Some(repository) = found.filter(|repository| repository.common.join("HEAD").exists())
+    /// Prepares the repository that `folder` is in and records it: `cofer init`.
+    pub async fn init(&self, folder: &Path) -> Result<Prepared, Failure> {
+        init::init(&registry::required(self.settings.registry())?, folder).await
+    }
+
+    /// Undoes [`Self::init`].
+    pub async fn remove(&self, folder: &Path) -> Result<Undone, Failure> {
+        init::remove(&registry::required(self.settings.registry())?, folder).await
+    }
+
+    /// The repository that `source` is in, if `cofer init` recorded it. This is checked on every call,
+    /// and before anything else is done with the path.
+    pub async fn repository(&self, source: &Path) -> Result<Repository, Failure> {
+        let registry = registry::required(self.settings.registry())?;
+        let found = registry.find(source)?.found();
+        let known = locked(&self.repositories).get(&found.top).cloned();
+        if let Some(repository) = known.filter(|known| known.found() == found && known.is_usable())
         {
             return Ok(repository);
         }
-        let repository = Repository::open(source).await?;
-        locked(&self.repositories).insert(source.to_owned(), repository.clone());
+        let repository = Repository::of(&registry, found).await?;
+        locked(&self.repositories).insert(repository.top.clone(), repository.clone());
         Ok(repository)
     }
 

@@ -1,6 +1,7 @@
-//! Runs git on this machine, and trusts nothing that a container could have written: the git
-//! directory is always named, hooks and the file-system monitor are off, and for everything that
-//! reads a worktree the configuration is our own alone, so that no filter or include is in it.
+//! Runs git on this machine, and trusts nothing that a container or a repository could have written.
+//! The git directory is always named, so that git never searches for one; the configuration is
+//! generated (`git_config`, `git_view`); hooks and the file-system monitor are off; no transport is
+//! allowed unless the call asks for it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,21 +12,30 @@ use cofer_runtime::{coprocess, tool};
 use rustix::process::{Pid, setpriority_process};
 use tokio::io::AsyncReadExt as _;
 
+use crate::git_config;
+use crate::git_view::GitView;
+
 /// More than any answer of git that is wanted here.
 const LONGEST_ANSWER: u64 = 64 * 1024 * 1024;
 
-/// Settings of every call, whatever the repository says.
-const SAFE: [&str; 9] = [
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.attributesFile=/dev/null",
-    "core.untrackedCache=false",
-    "commit.gpgSign=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "submodule.recurse=false",
-    "advice.detachedHead=false",
+/// Settings of every call beside those of `git_config`.
+const SETTINGS: [&str; 2] = ["core.untrackedCache=false", "advice.detachedHead=false"];
+
+/// Variables of every call. An empty `GIT_ASKPASS` keeps git from looking for another program.
+const VARIABLES: [(&str, &str); 9] = [
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_EDITOR", ":"),
+    ("GIT_SEQUENCE_EDITOR", ":"),
+    ("GIT_PAGER", "cat"),
+    ("LC_ALL", "C"),
 ];
+
+/// The transports of [`Git::pushing`]. Others run a program that the URL names.
+const TRANSPORTS: &str = "file:git:http:https:ssh";
 
 /// Why git did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -74,36 +84,54 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    /// In a person's own repository, as that person set it up, found from `folder`.
-    pub(crate) fn of_person(folder: &Path) -> Self {
-        let mut git = Self::anywhere();
-        git.args.extend([OsString::from("-C"), folder.into()]);
-        git.safe()
+    /// In no repository: for reading and writing a file that is named.
+    pub(crate) fn without_repository() -> Self {
+        Self::new().variable("GIT_DIR", "/dev/null")
     }
 
-    /// In the git directory `git_dir`, with that directory's settings alone.
-    pub(crate) fn alone(git_dir: &Path) -> Self {
-        Self::anywhere()
-            .safe()
-            .variable("GIT_DIR", git_dir)
+    /// In a new git directory, which is to be created.
+    pub(crate) fn creating(git_dir: &Path) -> Self {
+        Self::new().variable("GIT_DIR", git_dir)
+    }
+
+    /// In a git directory, with a configuration of ours.
+    pub(crate) fn within(view: &GitView) -> Self {
+        Self::new().variable("GIT_DIR", &view.git_dir).variable("GIT_COMMON_DIR", &view.common)
+    }
+
+    fn new() -> Self {
+        let mut git =
+            Self { args: Vec::new(), variables: Vec::new(), directory: None, gives_way: false };
+        for setting in git_config::overrides().chain(SETTINGS.map(str::to_owned)) {
+            git = git.setting(setting);
+        }
+        for (name, value) in VARIABLES {
+            git = git.variable(name, value);
+        }
+        git.variable("GIT_ALLOW_PROTOCOL", "none")
+            .variable("GIT_ASKPASS", "")
             .variable("GIT_CONFIG_NOSYSTEM", "1")
             .variable("GIT_CONFIG_GLOBAL", "/dev/null")
-            .variable("GIT_ATTR_NOSYSTEM", "1")
     }
 
-    fn anywhere() -> Self {
-        Self { args: Vec::new(), variables: Vec::new(), directory: None, gives_way: false }
+    /// Reads the user's own configuration too, `~/.gitconfig` and the system's. No repository can
+    /// write it.
+    pub(crate) fn with_users_configuration(mut self) -> Self {
+        let off = ["GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL"];
+        self.variables.retain(|(name, _)| !off.iter().any(|off| name == off));
+        self
     }
 
-    fn safe(mut self) -> Self {
-        for setting in SAFE {
-            self = self.setting(setting);
-        }
-        self.variable("GIT_TERMINAL_PROMPT", "0")
-            .variable("GIT_OPTIONAL_LOCKS", "0")
-            .variable("GIT_NO_REPLACE_OBJECTS", "1")
-            .variable("GIT_EDITOR", ":")
-            .variable("LC_ALL", "C")
+    /// With what a push needs: the user's own ssh command and credential helpers, and transports.
+    pub(crate) fn pushing(self) -> Self {
+        let mut git = self.with_users_configuration();
+        git.variables.retain(|(name, _)| name != "GIT_ASKPASS");
+        git.variable("GIT_ALLOW_PROTOCOL", TRANSPORTS)
+    }
+
+    /// With `folder` as the working tree.
+    pub(crate) fn in_work_tree(self, folder: &Path) -> Self {
+        self.variable("GIT_WORK_TREE", folder).at(folder)
     }
 
     /// A setting for this call.
@@ -280,32 +308,5 @@ impl Drop for Coprocess {
             self.child.kill().unwrap_or_default();
             drop(self.child.wait());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Source, make_executable, write};
-
-    #[tokio::test]
-    async fn neither_hooks_nor_a_file_system_monitor_are_run() {
-        let source = Source::with(&[("a", "1")]).await;
-        let proof = source.join(".git/proof");
-        let script = format!("#!/bin/sh\necho $0 >> {}\n", proof.display());
-        for name in ["hooks/reference-transaction", "hooks/post-index-change", "monitor"] {
-            write(&source.join(".git").join(name), &script);
-            make_executable(&source.join(".git").join(name));
-        }
-        let monitor = source.join(".git/monitor").display().to_string();
-        source.git(&["config", "core.fsmonitor", &monitor]).await;
-        source.write("a", "2");
-        let store = source.join(".git");
-        for git in [Git::of_person(source.path()), Git::alone(&store).at(source.path())] {
-            git.clone().call(["status", "--porcelain"]).bytes().await.unwrap();
-            git.clone().call(["update-ref", "refs/x", "HEAD"]).bytes().await.unwrap();
-            git.call(["update-index", "--force-write-index"]).bytes().await.unwrap();
-        }
-        assert!(!proof.exists(), "{}", std::fs::read_to_string(proof).unwrap());
     }
 }

@@ -12,6 +12,7 @@ use rustix::fs::OFlags;
 
 use crate::changes::{self, Below, Changes, Seen};
 use crate::git::{Git, GitError};
+use crate::git_view::GitView;
 use crate::ignored::Ignored;
 use crate::import::{Import, Put};
 use crate::state::{Author, branch};
@@ -33,7 +34,7 @@ pub(crate) enum HistoryError {
 /// Where and as whom to record.
 #[derive(Debug, Clone)]
 pub(crate) struct Place<'a> {
-    pub(crate) store: &'a Path,
+    pub(crate) store: &'a GitView,
     /// New objects go where the source repository has its own, so that it has them too.
     pub(crate) objects: &'a Path,
     pub(crate) worktree: &'a Path,
@@ -180,17 +181,18 @@ fn write(
 /// The commit that the branch is at.
 fn tip(place: &Place<'_>) -> Result<String, HistoryError> {
     let name = branch(place.id);
-    if let Some(id) = crate::state::loose_ref(place.store, &name) {
+    if let Some(id) = crate::state::loose_ref(&place.store.git_dir, &name) {
         return Ok(id);
     }
     let said =
-        ask(Git::alone(place.store).call(["rev-parse", "--verify", "--end-of-options", &name]))?;
+        ask(Git::within(place.store).call(["rev-parse", "--verify", "--end-of-options", &name]))?;
     Ok(String::from_utf8_lossy(&said).trim().to_owned())
 }
 
 /// Paths of `commit` that are not in the worktree.
 fn missing(place: &Place<'_>, commit: &str, root: &OwnedFd) -> Result<Vec<Below>, HistoryError> {
-    let listed = ask(Git::alone(place.store).call(["ls-tree", "-r", "-z", "--name-only", commit]))?;
+    let listed =
+        ask(Git::within(place.store).call(["ls-tree", "-r", "-z", "--name-only", commit]))?;
     let paths = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     let is_missing = |path: &&[u8]| changes::open_below(root, path, OFlags::PATH).is_err();
     Ok(paths.filter(is_missing).map(Into::into).collect())

@@ -7,7 +7,6 @@ use std::os::unix::fs::symlink;
 use rustix::fs::FileType;
 
 use super::*;
-use crate::init::init;
 use crate::layout::Home;
 use crate::repository::Repository;
 use crate::testing::{Source, git, make_executable, write as put};
@@ -27,8 +26,7 @@ struct Files {
 
 impl Files {
     async fn of(source: Source, mode: Mode) -> Self {
-        init(source.path()).await.unwrap();
-        let repository = Repository::open(source.path()).await.unwrap();
+        let repository = source.prepared().await;
         let layout = repository.layout();
         let commit = repository.commit("HEAD").await.unwrap();
         let home = layout.environment("x");
@@ -36,7 +34,7 @@ impl Files {
         fs::write(home.folder.join("excludes"), "node_modules/\n").unwrap();
         let name = branch("x");
         let made =
-            Git::alone(&layout.remote()).call(["update-ref", name.as_str(), commit.id.as_str()]);
+            Git::within(&layout.store()).call(["update-ref", name.as_str(), commit.id.as_str()]);
         made.bytes().await.unwrap();
         let worktree = layout.worktrees().join("x");
         let making = Making {
@@ -69,7 +67,7 @@ impl Files {
         let layout = self.repository.layout();
         let upper = self.home.upper();
         use_it(&Place {
-            store: &layout.remote(),
+            store: &layout.store(),
             objects: &layout.objects(),
             worktree: &self.worktree,
             upper: (self.mode == Mode::Overlay).then_some(upper.as_path()),

@@ -7,6 +7,7 @@ use std::process::{ChildStdin, ChildStdout};
 
 use crate::changes::Below;
 use crate::git::{Coprocess, Git, GitError};
+use crate::git_view::GitView;
 
 /// How many bytes of paths are asked at once: fewer than a pipe holds, so that neither side ever
 /// waits for the other to read.
@@ -24,15 +25,18 @@ pub(crate) struct Ignored {
 
 impl Ignored {
     /// For the files in `worktree`, by its own rules and those in the file `excludes`.
-    pub(crate) fn start(store: &Path, worktree: &Path, excludes: &Path) -> Result<Self, GitError> {
+    pub(crate) fn start(
+        store: &GitView,
+        worktree: &Path,
+        excludes: &Path,
+    ) -> Result<Self, GitError> {
         let mut setting = std::ffi::OsString::from("core.excludesFile=");
         setting.push(excludes);
-        let mut git = Git::alone(store)
-            .variable("GIT_WORK_TREE", worktree)
+        let mut git = Git::within(store)
+            .in_work_tree(worktree)
             .variable("GIT_INDEX_FILE", "/dev/null")
             .setting("core.bare=false")
             .setting(setting)
-            .at(worktree)
             .call(["check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index"])
             .start()?;
         let gone = || GitError::Spawn(std::io::ErrorKind::BrokenPipe.into());

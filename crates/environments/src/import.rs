@@ -32,7 +32,7 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn start(place: &Place<'_>) -> Result<Self, GitError> {
-        let mut git = Git::alone(place.store)
+        let mut git = Git::within(place.store)
             .variable("GIT_OBJECT_DIRECTORY", place.objects)
             .call(["fast-import", "--quiet", "--done"])
             .start()?;

@@ -1,11 +1,15 @@
-//! `cofer init`: prepares a repository for environments, and undoes it. Twice is the same as once.
+//! `cofer init`: prepares a repository for environments and records it, and undoes both. Running it
+//! again changes nothing.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Attempt as _, Failure, Kind};
 use crate::git::{Git, GitError};
+use crate::git_config::GitConfig;
+use crate::registry::Registry;
 use crate::repository::{REMOTE, Repository};
 
 /// What keeps the worktrees out of `git status`.
@@ -38,9 +42,9 @@ pub struct Undone {
     pub already: bool,
 }
 
-/// Adds the `cofer` remote to the repository that `folder` is in.
-pub async fn init(folder: &Path) -> Result<Prepared, Failure> {
-    let repository = Repository::open(folder).await?;
+/// Adds the `cofer` remote to the repository that `folder` is in, and records the repository.
+pub(crate) async fn init(registry: &Registry, folder: &Path) -> Result<Prepared, Failure> {
+    let repository = Repository::discover(registry, folder).await?;
     let layout = repository.layout();
     let ours = layout.remote();
     layout.prepare().attempting("init", "could not make the folders for environments")?;
@@ -58,6 +62,8 @@ pub async fn init(folder: &Path) -> Result<Prepared, Failure> {
             .await
             .attempting("init", "could not add the remote")?;
     }
+    already &= registry.find(&repository.top).is_ok();
+    registry.record_now(&repository.found())?;
     Ok(Prepared { top: repository.top, remote, already, foreign })
 }
 
@@ -74,7 +80,8 @@ pub(crate) async fn make_store(repository: &Repository) -> Result<(), Failure> {
         // Made aside and moved, so that nobody sees half of it.
         let aside = layout.home().join(format!("remote.{}", uuid::Uuid::now_v7().simple()));
         let format = format!("--object-format={}", repository.object_format);
-        let made = Git::alone(&aside).call(["init", "--quiet", "--bare", "--template=", &format]);
+        let made =
+            Git::creating(&aside).call(["init", "--quiet", "--bare", "--template=", &format]);
         made.bytes().await.attempting("init", "could not make the remote")?;
         let filled = fill_store(&aside).and_then(|()| fs::rename(&aside, &store));
         if let Err(error) = filled
@@ -108,8 +115,7 @@ fn share_shallow(repository: &Repository, store: &Path) -> io::Result<()> {
 
 /// Whether something had to be changed.
 async fn point_remote(repository: &Repository, ours: &Path) -> Result<bool, GitError> {
-    let git = || repository.git();
-    let read = |key: &'static str| git().call(["config", "--local", "--get-all", key]).bytes();
+    let read = |key: &'static str| config(repository).call(["--get-all", key]).bytes();
     let (url, fetch) = tokio::join!(read("remote.cofer.url"), read("remote.cofer.fetch"));
     let wanted = [ours.as_os_str().as_encoded_bytes(), b"\n"].concat();
     if url.is_ok_and(|url| url == wanted)
@@ -117,21 +123,19 @@ async fn point_remote(repository: &Repository, ours: &Path) -> Result<bool, GitE
     {
         return Ok(false);
     }
-    let set = |key: &str, value: &std::ffi::OsStr| {
-        git()
-            .call([
-                "config".as_ref(),
-                "--local".as_ref(),
-                "--replace-all".as_ref(),
-                key.as_ref(),
-                value,
-            ])
-            .patiently()
+    let set = |key: &str, value: &OsStr| {
+        config(repository).call(["--replace-all".as_ref(), key.as_ref(), value]).patiently()
     };
     set("remote.cofer.url", ours.as_os_str()).await?;
     set("remote.cofer.fetch", REFSPEC.as_ref()).await?;
     set("remote.cofer.tagOpt", "--no-tags".as_ref()).await?;
     Ok(true)
+}
+
+/// `git config` on the repository's own file.
+fn config(repository: &Repository) -> Git {
+    let file = repository.config_file();
+    Git::without_repository().call(["config".as_ref(), "--file".as_ref(), file.as_os_str()])
 }
 
 /// Whether the line had to be added.
@@ -155,8 +159,8 @@ fn read_or_empty(file: &Path) -> io::Result<String> {
 }
 
 /// Takes the remote and everything else of ours away again. Environments have to be gone.
-pub async fn remove(folder: &Path) -> Result<Undone, Failure> {
-    let repository = Repository::open(folder).await?;
+pub(crate) async fn remove(registry: &Registry, folder: &Path) -> Result<Undone, Failure> {
+    let repository = Repository::discover(registry, folder).await?;
     let layout = repository.layout();
     let left = crate::state::ids(&layout).attempting("init", "could not look for environments")?;
     if !left.is_empty() {
@@ -176,13 +180,41 @@ pub async fn remove(folder: &Path) -> Result<Undone, Failure> {
         .as_deref()
         .is_some_and(|remote| remote == layout.remote() || is_stale(remote));
     if is_ours {
-        let removing = repository.git().call(["remote", "remove", REMOTE]).patiently();
+        let removing = remove_remote(&repository, &branches);
         removing.await.attempting("init", "could not remove the remote")?;
     }
     let there = layout.home().exists();
     let excluded = include_again(&repository).attempting("init", "could not write info/exclude")?;
     delete(&layout).attempting("init", "could not remove our folders")?;
+    registry
+        .forget(&repository.top)
+        .and_then(|()| remove_folder(&repository.views))
+        .attempting("init", "could not remove the record of the repository")?;
     Ok(Undone { top: repository.top, branches, already: !is_ours && !there && !excluded })
+}
+
+/// As `git remote remove` does it, which would edit the generated configuration.
+async fn remove_remote(
+    repository: &Repository,
+    branches: &[(String, String)],
+) -> Result<(), GitError> {
+    let own = GitConfig::read(&repository.config_file()).await?;
+    for branch in own.branches_of(REMOTE) {
+        for name in ["remote", "merge"] {
+            let key = format!("branch.{branch}.{name}");
+            match config(repository).call(["--unset-all", &key]).patiently().await {
+                // It is not set.
+                Err(GitError::Failed { status: Some(5), .. }) | Ok(_) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    for (name, _) in branches {
+        let reference = format!("refs/remotes/{name}");
+        repository.git().call(["update-ref", "-d", &reference]).patiently().await?;
+    }
+    let section = format!("remote.{REMOTE}");
+    config(repository).call(["--remove-section", &section]).patiently().await.map(drop)
 }
 
 async fn branches(repository: &Repository) -> Vec<(String, String)> {
@@ -210,11 +242,15 @@ fn include_again(repository: &Repository) -> io::Result<bool> {
     Ok(true)
 }
 
-fn delete(layout: &crate::layout::Layout) -> io::Result<()> {
-    match fs::remove_dir_all(layout.home()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
+}
+
+fn delete(layout: &crate::layout::Layout) -> io::Result<()> {
+    remove_folder(layout.home())?;
     // Whatever else is in there is not ours.
     drop(fs::remove_dir(layout.worktrees()));
     if let Some(folder) = layout.worktrees().parent() {

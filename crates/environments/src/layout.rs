@@ -14,6 +14,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::git_view::GitView;
 use crate::repository::Repository;
 
 /// Where everything of one repository is.
@@ -21,11 +22,16 @@ use crate::repository::Repository;
 pub(crate) struct Layout {
     top: PathBuf,
     home: PathBuf,
+    views: PathBuf,
 }
 
 impl Layout {
     pub(crate) fn new(repository: &Repository) -> Self {
-        Self { top: repository.top.clone(), home: repository.common.join("cofer") }
+        Self {
+            top: repository.top.clone(),
+            home: repository.common.join("cofer"),
+            views: repository.views.clone(),
+        }
     }
 
     pub(crate) fn home(&self) -> &Path {
@@ -34,6 +40,16 @@ impl Layout {
 
     pub(crate) fn remote(&self) -> PathBuf {
         self.home.join("remote.git")
+    }
+
+    /// The remote's git directory with our configuration.
+    pub(crate) fn store(&self) -> GitView {
+        GitView { git_dir: self.remote(), common: self.views.join("store") }
+    }
+
+    /// A folder for the git configuration of a submodule.
+    pub(crate) fn module_view(&self) -> PathBuf {
+        self.views.join(format!("module.{}", uuid::Uuid::now_v7().simple()))
     }
 
     pub(crate) fn objects(&self) -> PathBuf {

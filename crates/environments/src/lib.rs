@@ -9,7 +9,9 @@
 //!               ├ destroy                                         nothing left
 //!               └ environment ─ history ┬ changes                 what changed, found without git
 //!                                       └ ignored                 what is not wanted of it
-//!  survey ─ used, journal, work                                   all of a user's, for who looks on
+//!  survey ─ registry, journal, work                               all environments of a user
+//!  registry ─ discovery                                           which repositories may be a source
+//!  git ─ git_view, git_config                                     git without the repository's settings
 //! ```
 //!
 //! What runs in a container is not trusted: it can write everything in its worktree, so that git
@@ -27,12 +29,15 @@ mod command;
 mod config;
 mod create;
 mod destroy;
+mod discovery;
 mod environment;
 mod environments;
 mod executor;
 mod failure;
 pub mod forward;
 mod git;
+mod git_config;
+mod git_view;
 mod history;
 mod id;
 mod ignored;
@@ -47,6 +52,7 @@ mod overlay;
 mod podman;
 mod progress;
 mod reference;
+mod registry;
 mod repository;
 mod run;
 mod schema;
@@ -59,7 +65,6 @@ mod survey;
 #[cfg(test)]
 mod testing;
 mod tool;
-mod used;
 #[path = "../../executor/src/wire.rs"]
 #[cfg_attr(not(test), expect(dead_code, reason = "half of it is for the other side"))]
 mod wire;
@@ -69,7 +74,7 @@ mod worktree;
 pub use destroy::{Destroyed, Termination};
 pub use environments::{Environments, Listed, Pruned};
 pub use failure::{Failure, Kind};
-pub use init::{Prepared, Undone, init, remove};
+pub use init::{Prepared, Undone};
 pub use repository::Repository;
 pub use serve::{ServeError, serve};
 pub use settings::Settings;

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::repository::Repository;
+use crate::repository::{Repository, Settings};
 
 /// How many uncommitted files are named.
 const MOST_NAMED: usize = 20;
@@ -47,12 +47,13 @@ pub(crate) enum Seen {
 
 impl Look {
     /// Begins as soon as it is in nobody's way.
-    pub(crate) fn at(repository: &Repository) -> Self {
-        let index = repository.common.join("index").metadata();
+    pub(crate) fn at(repository: &Repository, settings: &Settings) -> Self {
+        let index = repository.git_dir.join("index").metadata();
         let is_large = index.is_ok_and(|index| index.len() > LARGE);
         let has_many = available_parallelism().is_ok_and(|count| count.get() >= MANY_PROCESSORS);
-        let repository = repository.clone();
-        let looking = async move { repository.uncommitted(MOST_NAMED + 1, is_large).await.ok() };
+        let (repository, settings) = (repository.clone(), settings.clone());
+        let looking =
+            async move { repository.uncommitted(MOST_NAMED + 1, is_large, &settings).await.ok() };
         Self::new(looking, is_large, is_large && !has_many)
     }
 

@@ -1,37 +1,49 @@
-//! A person's repository, as environments are made from it: where it is, what its `cofer` remote
-//! is, which commit a ref names, and what is not committed.
+//! A repository that environments are made from: its `cofer` remote, the commit that a ref names, and
+//! what is not committed. `Registry` decides which repositories may be opened.
 
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Kind};
+use crate::discovery::{self, Found};
+use crate::failure::{Attempt as _, Failure, Kind};
 use crate::git::{Git, GitError};
+use crate::git_config::{self, GitConfig};
+use crate::git_view::{self, GitView};
 use crate::layout::Layout;
 use crate::reference;
+use crate::registry::Registry;
 
 /// The remote's name.
 pub(crate) const REMOTE: &str = "cofer";
 
-/// A repository with a working tree.
+/// A repository with a working tree. All paths are canonical.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The working tree that was named.
     pub(crate) top: PathBuf,
-    /// What all of its working trees share.
+    /// Has HEAD and the index of this working tree.
+    pub(crate) git_dir: PathBuf,
+    /// Has what all of its working trees share.
     pub(crate) common: PathBuf,
     pub(crate) shallow: bool,
     pub(crate) object_format: String,
+    /// The folder of the generated git configurations, outside of the repository.
+    pub(crate) views: PathBuf,
 }
 
-/// What its settings say.
+/// The settings that environments take over from git's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Where the `cofer` remote points.
+    /// The URL of the `cofer` remote.
     pub(crate) remote: Option<PathBuf>,
-    /// Who commits.
+    /// The author of commits.
     pub(crate) name: Option<String>,
     pub(crate) email: Option<String>,
+    /// The user's own file of ignored paths.
     pub(crate) excludes: Option<PathBuf>,
+    /// `KEY=VALUE` of the user's own settings that decide whether a file counts as changed.
+    pub(crate) line_ends: Vec<String>,
 }
 
 /// A commit and its tree.
@@ -42,43 +54,55 @@ pub(crate) struct Commit {
 }
 
 impl Repository {
-    /// Finds the repository that `folder` is in.
-    pub async fn open(folder: &Path) -> Result<Self, Failure> {
-        if !folder.is_dir() {
-            return Err(not_a_repository(folder, "there is no such directory"));
-        }
-        let asked = [
-            "rev-parse",
-            "--path-format=absolute",
-            "--git-common-dir",
-            "--show-object-format",
-            "--is-shallow-repository",
-            "--is-inside-work-tree",
-            "--show-toplevel",
-        ];
-        let said = Git::of_person(folder).call(asked).bytes().await;
-        let said = said.map_err(|error| explain_open(folder, &error))?;
-        let lines: Vec<&[u8]> = said.split(|byte| *byte == b'\n').collect();
-        let [common, format, shallow, inside, top, ..] = lines[..] else {
-            return Err(not_a_repository(folder, "git does not say where it is"));
-        };
-        if inside != b"true" {
-            return Err(not_a_repository(folder, "it has no working tree"));
-        }
-        let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(bytes));
+    /// Opens the repository that `folder` is in, recorded or not: for `cofer init` alone.
+    pub(crate) async fn discover(registry: &Registry, folder: &Path) -> Result<Self, Failure> {
+        Self::of(registry, discovery::discover(folder)?).await
+    }
+
+    /// Reads the repository's format and generates the git configurations for it.
+    pub(crate) async fn of(registry: &Registry, found: Found) -> Result<Self, Failure> {
+        let Found { top, git_dir, common } = found;
+        let config = read_config(&git_dir, &common).await;
+        let config = config.map_err(|error| explain_open(&top, &error))?;
+        let format = config.text("extensions.objectformat");
+        let step = "repository";
+        let id = fs::metadata(&common).attempting(step, "could not read the git directory")?;
         let repository = Self {
-            top: path(top),
-            common: path(common),
-            shallow: shallow == b"true",
-            object_format: String::from_utf8_lossy(format).into_owned(),
+            shallow: fs::metadata(common.join("shallow")).is_ok_and(|file| file.len() > 0),
+            object_format: format.unwrap_or_else(|| "sha1".to_owned()),
+            views: registry.folder().join("git").join(format!("{:x}-{:x}", id.dev(), id.ino())),
+            top,
+            git_dir,
+            common,
         };
-        if repository.common.ends_with("cofer/remote.git") {
-            return Err(not_a_repository(
-                folder,
-                "it is the worktree of an environment; name the repository it was made from",
-            ));
-        }
+        let source =
+            git_view::write(&repository.view().common, &repository.common, &config.generated());
+        let store = repository.layout().store();
+        let generated = git_config::of_store(&repository.object_format);
+        source
+            .and_then(|()| git_view::write(&store.common, &store.git_dir, &generated))
+            .attempting(step, "could not write the git configuration")?;
         Ok(repository)
+    }
+
+    /// The repository's git directory with our configuration.
+    fn view(&self) -> GitView {
+        GitView { git_dir: self.git_dir.clone(), common: self.views.join("source") }
+    }
+
+    /// Whether it and the configurations generated for it are still there.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.git_dir.join("HEAD").exists() && self.view().common.join("config").exists()
+    }
+
+    pub(crate) fn found(&self) -> Found {
+        let Self { top, git_dir, common, .. } = self.clone();
+        Found { top, git_dir, common }
+    }
+
+    /// The repository's own configuration file.
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.common.join("config")
     }
 
     /// The working tree.
@@ -91,32 +115,46 @@ impl Repository {
         Layout::new(self)
     }
 
-    /// git in this repository, as its owner set it up.
+    /// git in this repository, with our configuration.
     pub(crate) fn git(&self) -> Git {
-        Git::of_person(&self.top)
+        Git::within(&self.view()).in_work_tree(&self.top)
     }
 
     pub(crate) async fn settings(&self) -> Result<Settings, GitError> {
-        let wanted = r"^(remote\.cofer\.url|user\.name|user\.email|core\.excludesfile)$";
-        let said =
-            self.git().call(["config", "-z", "--type=path", "--get-regexp", wanted]).bytes().await;
-        let said = match said {
-            // Nothing of it is set.
+        let (own, users) =
+            tokio::join!(read_config(&self.git_dir, &self.common), self.users_settings());
+        let (own, mut settings) = (own?, users?);
+        settings.remote = own.path(&format!("remote.{REMOTE}.url"));
+        settings.name = own.text("user.name").or(settings.name);
+        settings.email = own.text("user.email").or(settings.email);
+        Ok(settings)
+    }
+
+    /// The settings in the user's own configuration. `git config` expands `~` and evaluates the
+    /// conditions of includes; it runs nothing.
+    async fn users_settings(&self) -> Result<Settings, GitError> {
+        let wanted = r"^(user\.name|user\.email|core\.excludesfile|core\.autocrlf|core\.eol)$";
+        let git = self.git().with_users_configuration();
+        let listed =
+            git.call(["config", "-z", "--type=path", "--get-regexp", wanted]).bytes().await;
+        let listed = match listed {
+            // None of them is set.
             Err(GitError::Failed { status: Some(1), .. }) => Vec::new(),
             other => other?,
         };
         let mut settings = Settings::default();
-        for entry in said.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
+        for entry in listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()) {
             let at = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
             let value = entry.get(at + 1..).unwrap_or_default();
-            let text = || Some(String::from_utf8_lossy(value).into_owned());
-            let path = || Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
+            let text = String::from_utf8_lossy(value).into_owned();
             // The last one counts, as it does for git.
             match &entry[..at] {
-                b"remote.cofer.url" => settings.remote = path(),
-                b"user.name" => settings.name = text(),
-                b"user.email" => settings.email = text(),
-                _ => settings.excludes = path(),
+                b"user.name" => settings.name = Some(text),
+                b"user.email" => settings.email = Some(text),
+                b"core.excludesfile" => {
+                    settings.excludes = Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)));
+                }
+                key => settings.line_ends.push(format!("{}={text}", String::from_utf8_lossy(key))),
             }
         }
         Ok(settings)
@@ -165,8 +203,14 @@ impl Repository {
         &self,
         most: usize,
         is_large: bool,
+        settings: &Settings,
     ) -> Result<Vec<String>, GitError> {
-        let mut git = self.git();
+        let mut git = settings.line_ends.iter().fold(self.git(), Git::setting);
+        if let Some(excludes) = &settings.excludes {
+            let mut setting = std::ffi::OsString::from("core.excludesFile=");
+            setting.push(excludes);
+            git = git.setting(setting);
+        }
         if is_large {
             // With a thread for each processor it would be in the way of all others.
             git = git.setting("core.preloadIndex=false").giving_way();
@@ -178,7 +222,17 @@ impl Repository {
     }
 }
 
-fn explain_open(folder: &Path, error: &GitError) -> Failure {
+/// The repository's configuration, and that of its working tree where there is one.
+async fn read_config(git_dir: &Path, common: &Path) -> Result<GitConfig, GitError> {
+    let mut config = GitConfig::read(&common.join("config")).await?;
+    let own = git_dir.join("config.worktree");
+    if config.is_true("extensions.worktreeconfig") && own.exists() {
+        config.extend(GitConfig::read(&own).await?);
+    }
+    Ok(config)
+}
+
+fn explain_open(top: &Path, error: &GitError) -> Failure {
     match error {
         GitError::Missing => Failure::new(
             Kind::PreconditionFailed,
@@ -186,18 +240,14 @@ fn explain_open(folder: &Path, error: &GitError) -> Failure {
             "git is not installed on this machine",
             "install git, then try again.",
         ),
-        GitError::Failed { words, .. } => not_a_repository(folder, words),
-        other => Failure::internal("repository", "could not ask git about the repository", other),
+        GitError::Failed { words, .. } => discovery::not_a_repository(top, words),
+        other => {
+            Failure::internal("repository", "could not read the repository's configuration", other)
+        }
     }
 }
 
-fn not_a_repository(folder: &Path, why: &str) -> Failure {
-    let message = format!("unable to open repository '{}': {why}", folder.display());
-    let recovery = "give the absolute path of a git repository with a working tree in `environment_source`; `git init` makes one.";
-    Failure::new(Kind::PreconditionFailed, "repository", message, recovery)
-}
-
-/// The refusal of a repository that nobody has prepared.
+/// The refusal of a recorded repository whose remote has been removed since.
 pub(crate) fn no_remote(top: &Path) -> Failure {
     let message = format!("the repository {} has no `{REMOTE}` remote", top.display());
     let recovery =

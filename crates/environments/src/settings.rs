@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::used::Used;
+use crate::registry::Registry;
 use crate::worktree::Mode;
 
 /// What the server is told at its start.
@@ -21,8 +21,8 @@ pub struct Settings {
     pub mode: Option<Mode>,
     /// The program that forwards ports when it is called [`crate::forward::NAME`].
     pub forwarder: PathBuf,
-    /// Where the repositories that were used are remembered; nowhere where there is no home.
-    pub used_file: Option<PathBuf>,
+    /// The record of repositories that `cofer init` prepared; absent if there is no home.
+    pub registry_file: Option<PathBuf>,
 }
 
 impl Settings {
@@ -58,17 +58,17 @@ impl Settings {
             mode,
             // Not the path of the binary: an upgrade may have put another one there.
             forwarder: PathBuf::from("/proc/self/exe"),
-            used_file: used_file(given("XDG_STATE_HOME"), given("HOME")),
+            registry_file: registry_file(given("XDG_STATE_HOME"), given("HOME")),
         })
     }
 
-    pub(crate) fn used(&self) -> Option<Used> {
-        self.used_file.clone().map(Used::new)
+    pub(crate) fn registry(&self) -> Option<Registry> {
+        self.registry_file.clone().map(Registry::new)
     }
 }
 
 /// By the XDG rules: a path that is not absolute counts as not set.
-fn used_file(state_home: Option<String>, home: Option<String>) -> Option<PathBuf> {
+fn registry_file(state_home: Option<String>, home: Option<String>) -> Option<PathBuf> {
     let absolute = |text: String| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
     let state = state_home.and_then(absolute);
     let state = state.or_else(|| Some(home.and_then(absolute)?.join(".local/state")))?;
@@ -95,8 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn used_repositories_are_remembered_where_the_xdg_rules_say() {
-        let file = |variables: &[(&str, &str)]| read(variables).unwrap().used_file;
+    fn repositories_are_recorded_in_the_xdg_state_directory() {
+        let file = |variables: &[(&str, &str)]| read(variables).unwrap().registry_file;
         let path = |text: &str| Some(PathBuf::from(text));
         assert_eq!(file(&[]), None);
         let home = ("HOME", "/home/me");

@@ -25,18 +25,18 @@ use crate::state::{self, Phase, State};
 const MOST_COMMANDS: usize = 10;
 
 impl Environments {
-    /// Remembers that a repository is used. That it could not be is no reason to fail.
+    /// Notes when a repository was last used. A failure is logged only: the record decides which
+    /// repositories are accepted, and this changes nothing of that.
     pub async fn note(&self, repository: &Repository) {
-        let Some(used) = self.settings.used() else { return };
-        // One that was never prepared has nothing to be shown.
-        if !repository.layout().home().is_dir() || !self.is_news(repository) {
+        let Some(registry) = self.settings.registry() else { return };
+        if !self.is_news(repository) {
             return;
         }
-        let (repository, now) = (repository.clone(), OffsetDateTime::now_utc());
-        let noting = tokio::task::spawn_blocking(move || used.note(&repository, now));
+        let (top, now) = (repository.top.clone(), OffsetDateTime::now_utc());
+        let noting = tokio::task::spawn_blocking(move || registry.touch(&top, now));
         let noted = noting.await.map_err(std::io::Error::other).flatten();
         if let Err(error) = noted {
-            tracing::warn!(%error, "the repository could not be remembered for the console");
+            tracing::warn!(%error, "could not note that a repository is used");
         }
     }
 
@@ -59,7 +59,7 @@ impl Environments {
     }
 
     fn tops(&self) -> Vec<PathBuf> {
-        self.settings.used().map(|used| used.tops()).unwrap_or_default()
+        self.settings.registry().map(|registry| registry.tops()).unwrap_or_default()
     }
 
     async fn look_into(&self, top: &Path) -> Result<Vec<EnvironmentView>, Failure> {

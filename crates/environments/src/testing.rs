@@ -6,15 +6,21 @@ use std::path::{Path, PathBuf};
 
 use cofer_runtime::tool;
 
+use crate::init::init;
+use crate::registry::Registry;
+use crate::repository::Repository;
+
 /// A repository in a temporary folder, with one commit.
 pub(crate) struct Source {
     folder: tempfile::TempDir,
+    state: tempfile::TempDir,
 }
 
 impl Source {
     /// With these files committed.
     pub(crate) async fn with(files: &[(&str, &str)]) -> Self {
-        let source = Self { folder: tempfile::tempdir().unwrap() };
+        let source =
+            Self { folder: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() };
         source.git(&["init", "-q", "-b", "main"]).await;
         source.git(&["config", "user.name", "Ada"]).await;
         source.git(&["config", "user.email", "ada@example.org"]).await;
@@ -36,6 +42,17 @@ impl Source {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         write(&self.join(name), text);
+    }
+
+    /// Its user's record of repositories.
+    pub(crate) fn registry(&self) -> Registry {
+        Registry::new(self.state.path().join("cofer/repositories.json"))
+    }
+
+    /// After `cofer init`.
+    pub(crate) async fn prepared(&self) -> Repository {
+        init(&self.registry(), self.path()).await.unwrap();
+        Repository::discover(&self.registry(), self.path()).await.unwrap()
     }
 
     pub(crate) async fn git(&self, args: &[&str]) -> String {

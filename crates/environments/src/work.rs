@@ -73,7 +73,7 @@ impl Environments {
 }
 
 fn store(environment: &Environment) -> Git {
-    Git::alone(&environment.layout.remote())
+    Git::within(&environment.layout.store())
 }
 
 async fn changes(

@@ -63,8 +63,8 @@ impl Making<'_> {
         self.link_to_git(&layout).attempting(step, "could not make the worktree known to git")?;
         match self.mode {
             Mode::Checkout => {
-                let store = layout.remote();
-                let index = self.home.git_dir(&store).join("index");
+                let store = layout.store();
+                let index = self.home.git_dir(&store.git_dir).join("index");
                 let written = base::check_out(&store, &self.commit.tree, self.worktree, &index);
                 written.await.attempting(step, "could not check the commit out")?;
                 base::submodules(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use cofer_environments::{Environments, Repository};
+use cofer_environments::Environments;
 
 use super::block_on;
 use crate::failure::Failure;
@@ -11,9 +11,9 @@ use crate::output::{Output, text};
 
 /// Prepare a git repository for environments
 ///
-/// Adds a remote named `cofer` that the work of environments is kept in. It lies inside the
-/// repository's own .git folder and shares its objects, so that nothing is copied. Doing it twice
-/// changes nothing.
+/// Records the repository as one that agents may make environments of; others are refused. Adds a
+/// remote named `cofer` that the work of environments is kept in: it lies inside the repository's own
+/// .git folder and shares its objects, so that nothing is copied. Running it again changes nothing.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// The repository [default: the one this directory is in]
@@ -34,10 +34,7 @@ pub(crate) fn run(args: InitArgs) -> Result<(), Failure> {
 }
 
 async fn prepare(directory: &std::path::Path) -> Result<String, Failure> {
-    let done = cofer_environments::init(directory).await?;
-    let repository = Repository::open(&done.top).await?;
-    // The console shows it from now on.
-    Environments::new(super::env::settings()?).note(&repository).await;
+    let done = Environments::new(super::env::settings()?).init(directory).await?;
     let top = text::line(&done.top.to_string_lossy());
     let remote = text::line(&done.remote.to_string_lossy());
     Ok(match (done.foreign, done.already) {
@@ -52,7 +49,7 @@ async fn prepare(directory: &std::path::Path) -> Result<String, Failure> {
 }
 
 async fn undo(directory: &std::path::Path) -> Result<String, Failure> {
-    let undone = cofer_environments::remove(directory).await?;
+    let undone = Environments::new(super::env::settings()?).remove(directory).await?;
     let top = text::line(&undone.top.to_string_lossy());
     if undone.already {
         return Ok(format!("{top} was not prepared; there is nothing to undo."));

@@ -258,9 +258,7 @@ async fn repositories_of_every_sort_work_or_say_why_not() {
     workshop.git_in(&at("empty"), &["init", "-q"]).await;
     for name in ["shallow", "linked"] {
         let folder = at(name);
-        let ended =
-            cofer_e2e::run(&cofer_e2e::cofer(), &["init", folder.to_str().unwrap()], &[], "").await;
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        workshop.init(&folder).await;
         let arguments = json!({"environment_source": folder, "title": name, "image": cofer_e2e::image("busybox")});
         facts(&agent.client.call("environment_create", arguments).await);
         let arguments = json!({"environment_source": folder, "environment_id": name, "command": "echo 1 > new; cat README"});
@@ -309,6 +307,7 @@ async fn a_remote_that_somebody_made_is_pushed_to() {
     fs::create_dir(&elsewhere).unwrap();
     workshop.git_in(&elsewhere, &["init", "-q", "--bare"]).await;
     workshop.git(&["remote", "add", "cofer", elsewhere.to_str().unwrap()]).await;
+    workshop.init(&workshop.repo()).await;
     let mut agent = workshop.agent().await;
     agent.create("x").await;
     let head = workshop.git(&["rev-parse", "HEAD"]).await;

@@ -7,6 +7,7 @@ mod destroy;
 mod hostile;
 mod parallel;
 mod person;
+mod planted;
 mod run;
 mod shown;
 mod workshop;

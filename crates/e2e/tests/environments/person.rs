@@ -119,8 +119,10 @@ async fn environments_are_listed_entered_destroyed_and_pruned() {
 
     let repo = workshop.repo().display().to_string();
     let shell = ["env", "shell", "-C", &repo, "one"];
-    let ended =
-        cofer_e2e::run(&cofer_e2e::cofer(), &shell, &[], "echo by hand > hand; exit\n").await;
+    let variables: Vec<(&str, &str)> =
+        workshop.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let typed = "echo by hand > hand; exit\n";
+    let ended = cofer_e2e::run(&cofer_e2e::cofer(), &shell, &variables, typed).await;
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert_eq!(workshop.git(&["show", "cofer/one:hand"]).await, "by hand");
 

@@ -24,15 +24,21 @@ impl Workshop {
     /// A repository with one commit, and `cofer init` done in it.
     pub(crate) async fn open() -> Self {
         let workshop = Self::unprepared().await;
-        let done = workshop.cofer(&["init"]).await;
-        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        workshop.init(&workshop.repo()).await;
         workshop
+    }
+
+    /// `cofer init` in a repository.
+    pub(crate) async fn init(&self, folder: &Path) {
+        let args = ["init", folder.to_str().unwrap()];
+        let done = run(&cofer(), &args, &self.environment(), "").await;
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
     }
 
     pub(crate) async fn unprepared() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("repo")).unwrap();
-        // What is remembered for the console is not the user's own.
+        // Not the record of the user who runs the tests.
         let state = folder.path().join("state").to_str().unwrap().to_owned();
         let variables = vec![("XDG_STATE_HOME".to_owned(), state)];
         let workshop = Self { folder, variables };
@@ -92,8 +98,7 @@ impl Workshop {
     pub(crate) async fn neighbour(&self) -> Self {
         let mut neighbour = Self::unprepared().await;
         neighbour.variables.clone_from(&self.variables);
-        let done = neighbour.cofer(&["init"]).await;
-        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        neighbour.init(&neighbour.repo()).await;
         neighbour
     }
 
@@ -115,6 +120,11 @@ impl Workshop {
             other => other.to_vec(),
         };
         run(&cofer(), &words, &self.environment(), "").await
+    }
+
+    /// `cofer …` as this user, with the arguments as they are.
+    pub(crate) async fn cofer_anywhere(&self, args: &[&str]) -> Ended {
+        run(&cofer(), args, &self.environment(), "").await
     }
 
     /// A server, after the handshake.

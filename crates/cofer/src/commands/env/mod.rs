@@ -71,8 +71,8 @@ impl Context {
         let directory = place.repository.clone().unwrap_or_else(|| PathBuf::from("."));
         let directory = std::path::absolute(&directory)
             .map_err(|error| Failure::new("could not find the repository").caused_by(error))?;
-        let repository = Repository::open(&directory).await?;
         let environments = Environments::new(settings()?);
+        let repository = environments.repository(&directory).await?;
         environments.note(&repository).await;
         Ok(Self { environments, repository, out: Output::new(json) })
     }
