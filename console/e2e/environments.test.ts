@@ -193,3 +193,22 @@ test("what others add, rename and remove is on the list without asking for it", 
   await daemon.ask("DELETE", "/mcp/servers/renamed");
   await page.getByText("No servers yet").waitFor();
 });
+
+test("a repository's secrets are allowed before an environment is made, and revoked", async ({ daemon, open }) => {
+  await withRepositories(daemon, ["greedy"], async (greedy) => {
+    greedy.write(".cofer/environment.json", JSON.stringify({ secrets: ["WHERE=env://HOME"] }));
+    const page = await open("/environments");
+    const part = partOf(page, greedy);
+    await part.getByText("the variable HOME").waitFor();
+    await expect(greedy.create("Early")).rejects.toThrow(/cofer env allow/);
+    expect(await findings(page)).toEqual([]);
+    await part.getByRole("button", named("Allow WHERE")).click();
+    await part.getByRole("button", named("Revoke WHERE")).waitFor();
+    const id = await greedy.create("Allowed");
+    const ran = await greedy.command(id, "test -n \"$WHERE\" && echo $WHERE");
+    expect(ran.stdout).toBe("********\n");
+    await part.getByRole("button", named("Revoke WHERE")).click();
+    await part.getByRole("button", named("Allow WHERE")).waitFor();
+    await expect(greedy.command(id, "true")).rejects.toThrow(/cofer env allow/);
+  });
+});

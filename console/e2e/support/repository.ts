@@ -32,7 +32,7 @@ export class Repository {
     return repository;
   }
 
-  private write(name: string, text: string): void {
+  write(name: string, text: string): void {
     mkdirSync(dirname(join(this.path, name)), { recursive: true });
     writeFileSync(join(this.path, name), text);
   }

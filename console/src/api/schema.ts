@@ -697,6 +697,8 @@ export type RepositoryView = {
   error?: RepositoryError | null;
   /** Its working tree: what tells two environments of the same id apart. */
   path: string;
+  /** The secrets that its environment.json asks for, and those that were approved before. */
+  secrets?: (SecretView)[];
 };
 
 /** Isolation without which a server must not start. */
@@ -704,6 +706,39 @@ export type Requirement = "gvisor";
 
 /** What to do when a server that had been ready ends by itself. */
 export type RestartPolicy = "always" | "on-failure" | "never";
+
+/** The user's decision on one secret of a repository. */
+export type SecretDecision = {
+  /** Whether commands in its environments get the secret. */
+  allow: boolean;
+  /** The secret's name. */
+  name: string;
+  /** The reference that was shown: if the repository asks for another one by now, nothing is done. */
+  reference: string;
+  /** The repository's path, as the list of environments has it. */
+  repository: string;
+};
+
+/** The secrets of a repository after a decision. */
+export type SecretList = {
+  /** In the order of the repository's environment.json. */
+  secrets: (SecretView)[];
+};
+
+/** Whether the user has approved a secret. */
+export type SecretState = "allowed" | "pending" | "changed" | "unused";
+
+/** One secret that a repository asks for. */
+export type SecretView = {
+  /** The file that the reference leads to, through all links. */
+  file?: string | null;
+  /** The variable that commands in environments get. */
+  name: string;
+  /** `env://VARIABLE` or `file://PATH`, as the repository writes it. */
+  reference: string;
+  /** Whether the user has approved it. */
+  state: SecretState;
+};
 
 /** The identifier given to a server when it is registered. */
 export type ServerId = string;

@@ -17,6 +17,7 @@ import { type Asked, EnvironmentCard } from "./environment-card";
 import { HostCheck } from "./host-check";
 import { LogDialog } from "./log-dialog";
 import { environmentsQuery } from "./queries";
+import { Secrets } from "./secrets";
 
 export default function EnvironmentsPage() {
   const { t } = useTranslation();
@@ -53,7 +54,7 @@ const usedFirst = (all: readonly RepositoryView[]) =>
 
 type RepositoryProps = { repository: RepositoryView; now: number; onAsk: (asked: Asked) => void };
 
-function Repository({ repository: { path, environments, error }, now, onAsk }: RepositoryProps) {
+function Repository({ repository: { path, environments, secrets = [], error }, now, onAsk }: RepositoryProps) {
   const { t } = useTranslation();
   return (
     <section aria-label={t("environments.repository", { path })}>
@@ -67,6 +68,7 @@ function Repository({ repository: { path, environments, error }, now, onAsk }: R
           <Sentence text={error.hint} className="text-soft" />
         </Alert>
       )}
+      <Secrets repository={path} secrets={secrets} />
       {!error && environments.length === 0 && (
         <p className="card p-4 text-soft">
           {t("environments.noneHere")} <code>cofer mcp environments</code>

@@ -11,6 +11,8 @@ import type {
   EnvironmentLog,
   EnvironmentView,
   HostView,
+  SecretDecision,
+  SecretList,
 } from "../api/schema";
 
 /** An environment and where it is: two repositories may have the same id. */
@@ -54,6 +56,15 @@ export function useDestroy() {
   return useMutation({
     mutationFn: ({ place, force }: { place: Place; force: boolean }) =>
       request<EnvironmentDestroyed>(pathOf(place, "", force ? "&force=true" : ""), { method: "DELETE" }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ["environments"] }),
+  });
+}
+
+/** Approves or revokes a secret that a repository asks for. */
+export function useDecideSecret() {
+  return useMutation({
+    mutationFn: (decision: SecretDecision) =>
+      request<SecretList>("/repositories/secrets", { method: "POST", body: decision }),
     onSettled: () => queryClient.invalidateQueries({ queryKey: ["environments"] }),
   });
 }

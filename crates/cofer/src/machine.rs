@@ -8,6 +8,7 @@ use cofer_daemon::{EnvironmentRef, Machine, MachineFailure};
 use cofer_environments::{Environments, Failure, Kind, Repository, Settings};
 use cofer_model::{
     EnvironmentDestroyed, EnvironmentDiff, EnvironmentList, EnvironmentLog, ErrorKind, HostView,
+    SecretDecision, SecretList,
 };
 
 use crate::programs;
@@ -61,6 +62,10 @@ impl Machine for ThisMachine {
     ) -> Result<EnvironmentDestroyed, MachineFailure> {
         let repository = self.locate(&of).await?;
         self.environments.destroy_surely(repository, &of.id, force).await.map_err(failed)
+    }
+
+    async fn decide_secret(&self, decision: SecretDecision) -> Result<SecretList, MachineFailure> {
+        self.environments.decide_secret(&decision).await.map_err(failed)
     }
 
     async fn host(&self) -> HostView {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use cofer_model::{
     EnvironmentDestroyed, EnvironmentDiff, EnvironmentList, EnvironmentLog, ErrorKind, HostView,
+    SecretDecision, SecretList,
 };
 
 /// Which environment is meant.
@@ -49,6 +50,9 @@ pub trait Machine: Debug + Send + Sync + 'static {
         of: EnvironmentRef,
         force: bool,
     ) -> Result<EnvironmentDestroyed, MachineFailure>;
+
+    /// Approves or revokes a secret that a repository asks for.
+    async fn decide_secret(&self, decision: SecretDecision) -> Result<SecretList, MachineFailure>;
 
     /// The programs of this machine.
     async fn host(&self) -> HostView;

@@ -42,10 +42,15 @@ impl McpClient {
         self.child.id().expect("it was not waited for")
     }
 
-    /// Shakes hands.
+    /// The handshake of a client without capabilities.
     pub async fn initialize(&mut self) -> Value {
+        self.initialize_with(json!({})).await
+    }
+
+    /// The handshake of a client with these capabilities.
+    pub async fn initialize_with(&mut self, capabilities: Value) -> Value {
         let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {},
+            "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "e2e", "version": "0"},
         });
         let answer = self.request("initialize", params).await;
@@ -70,12 +75,20 @@ impl McpClient {
 
     /// The answer to a request.
     pub async fn answer(&mut self, id: u64) -> Value {
-        self.until(&format!("an answer to {id}"), |message| message["id"] == id).await
+        self.until(&format!("an answer to {id}"), |message| {
+            message["id"] == id && message.get("method").is_none()
+        })
+        .await
     }
 
     /// The next notification of this method.
     pub async fn notification(&mut self, method: &str) -> Value {
         self.until(method, |message| message["method"] == method).await["params"].clone()
+    }
+
+    /// The next request of the server with this method.
+    pub async fn server_request(&mut self, method: &str) -> Value {
+        self.until(method, |message| message["method"] == method).await
     }
 
     /// Asks and waits.

@@ -28,7 +28,7 @@ impl Environments {
             argv: self.argv(&environment, order).await?,
             cwd: config.workdir.clone(),
             env: config.env.clone(),
-            secrets: secrets::look_up(&config.secrets, &environment.state.source)?,
+            secrets: self.resolve_secrets(&environment.repository, &config.secrets)?,
         };
         let limit = Limit { longest: self.settings.run_limit, cancelled: cancelled.clone() };
         let executor = environment.awake(&self.podman).await?;

@@ -78,6 +78,10 @@ impl EnvironmentConfig {
                 return Err(wrong("an entry of `env` or `secrets` is not NAME=value".to_owned()));
             }
         }
+        // References are shown to the user for approval.
+        if self.secrets.iter().any(|pair| pair.chars().any(char::is_control)) {
+            return Err(wrong("an entry of `secrets` has a control character".to_owned()));
+        }
         if self
             .setup_commands
             .iter()
@@ -163,6 +167,7 @@ mod tests {
             r#"{"env": ["NOVALUE"]}"#,
             r#"{"env": ["A B=1"]}"#,
             r#"{"secrets": ["=env://X"]}"#,
+            r#"{"secrets": ["A=file://a\nb"]}"#,
             r#"{"setup_commands": ["a\u0000b"]}"#,
         ] {
             assert!(read(&[(FILES[0], text)], None).is_err(), "{text}");

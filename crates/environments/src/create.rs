@@ -78,6 +78,8 @@ impl Environments {
             wish.image.as_deref(),
             &self.settings.default_image,
         )?;
+        // Refused before anything is made; the values are resolved again for each command.
+        self.resolve_secrets(&repository, &config.secrets)?;
         let layout = repository.layout();
         layout.prepare().attempting("repository", "could not make the folders for environments")?;
         init::make_store(&repository).await?;

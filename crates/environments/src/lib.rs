@@ -20,6 +20,7 @@
 #![warn(missing_docs)]
 
 mod answer;
+mod approvals;
 mod arguments;
 mod background;
 mod base;
@@ -30,6 +31,7 @@ mod config;
 mod create;
 mod destroy;
 mod discovery;
+mod elicitation;
 mod environment;
 mod environments;
 mod executor;

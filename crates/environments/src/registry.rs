@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
+use crate::approvals::{self, Approval};
 use crate::discovery::{self, Found, not_a_repository};
 use crate::failure::{Attempt as _, Failure, Kind};
 use crate::lock::Lock;
@@ -58,6 +59,9 @@ pub(crate) struct Recorded {
     boot: String,
     #[serde(with = "time::serde::rfc3339")]
     used_at: OffsetDateTime,
+    /// The secrets that the user approved for it.
+    #[serde(default)]
+    pub(crate) approvals: Vec<Approval>,
 }
 
 impl Recorded {
@@ -71,6 +75,7 @@ impl Recorded {
             common: found.common.clone(),
             boot: boot(),
             used_at: now,
+            approvals: Vec::new(),
         })
     }
 
@@ -129,13 +134,39 @@ impl Registry {
         Ok(recorded)
     }
 
-    /// Records a repository, with a new identity and as the last one used.
+    /// Records a repository, with a new identity and as the last one used. Approvals are kept if it is
+    /// the repository that was recorded before.
     pub(crate) fn record(&self, found: &Found, now: OffsetDateTime) -> io::Result<()> {
-        let recorded = Recorded::of(found, now)?;
+        let mut recorded = Recorded::of(found, now)?;
         self.change(|all| {
-            all.retain(|other| other.path != recorded.path);
+            if let Some(at) = all.iter().position(|other| other.path == recorded.path) {
+                let before = all.remove(at);
+                if before.is_unchanged() && before.found() == *found {
+                    recorded.approvals = before.approvals;
+                }
+            }
             all.insert(0, recorded);
         })
+    }
+
+    /// Changes the approvals of a recorded repository, unless there would be too many.
+    pub(crate) fn change_approvals(
+        &self,
+        path: &Path,
+        change: impl FnOnce(&mut Vec<Approval>),
+    ) -> io::Result<bool> {
+        let mut changed = false;
+        self.change(|all| {
+            let meant = all.iter_mut().find(|recorded| recorded.path == path);
+            let Some(meant) = meant.filter(|recorded| recorded.is_unchanged()) else { return };
+            let mut approvals = meant.approvals.clone();
+            change(&mut approvals);
+            changed = approvals.len() <= approvals::MOST;
+            if changed {
+                meant.approvals = approvals;
+            }
+        })?;
+        Ok(changed)
     }
 
     /// Notes that a recorded repository is used.

@@ -7,7 +7,6 @@ use crate::environment::Environment;
 use crate::environments::Environments;
 use crate::failure::{Failure, Kind};
 use crate::run::{self, Limit, Output, Program};
-use crate::secrets;
 
 impl Environments {
     /// Setup commands run before anything of the repository matters, install commands in it.
@@ -22,7 +21,7 @@ impl Environments {
         if commands.is_empty() {
             return Ok(());
         }
-        let secrets = secrets::look_up(&config.secrets, &environment.state.source)?;
+        let secrets = self.resolve_secrets(&environment.repository, &config.secrets)?;
         let limit = Limit { longest: self.settings.run_limit, cancelled: CancellationToken::new() };
         for (step, cwd, command) in commands {
             let program = Program {

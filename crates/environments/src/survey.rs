@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use cofer_model::{
     EnvironmentCommand, EnvironmentDestroyed, EnvironmentList, EnvironmentPort, EnvironmentState,
-    EnvironmentView, RepositoryError, RepositoryView,
+    EnvironmentView, RepositoryError, RepositoryView, SecretDecision, SecretList, SecretView,
 };
 use time::OffsetDateTime;
 
@@ -45,15 +45,16 @@ impl Environments {
         let mut repositories = Vec::new();
         for top in self.tops() {
             let path = top.to_string_lossy().into_owned();
-            let (environments, error) = match self.look_into(&top).await {
-                Ok(environments) => (environments, None),
-                Err(failure) => (Vec::new(), Some(failure)),
+            let (environments, secrets, error) = match self.look_into(&top).await {
+                Ok((environments, Ok(secrets))) => (environments, secrets, None),
+                Ok((environments, Err(failure))) => (environments, Vec::new(), Some(failure)),
+                Err(failure) => (Vec::new(), Vec::new(), Some(failure)),
             };
             let error = error.map(|failure| RepositoryError {
                 message: failure.message,
                 hint: failure.recovery,
             });
-            repositories.push(RepositoryView { path, environments, error });
+            repositories.push(RepositoryView { path, environments, secrets, error });
         }
         EnvironmentList { repositories }
     }
@@ -62,7 +63,12 @@ impl Environments {
         self.settings.registry().map(|registry| registry.tops()).unwrap_or_default()
     }
 
-    async fn look_into(&self, top: &Path) -> Result<Vec<EnvironmentView>, Failure> {
+    /// The environments of a repository and the secrets that it asks for; an invalid
+    /// environment.json hides the latter alone.
+    async fn look_into(
+        &self,
+        top: &Path,
+    ) -> Result<(Vec<EnvironmentView>, Result<Vec<SecretView>, Failure>), Failure> {
         let repository = self.repository(top).await?;
         let layout = repository.layout();
         let mut views = Vec::new();
@@ -72,7 +78,42 @@ impl Environments {
                 views.push(view(Environment::new(repository.clone(), state)).await);
             }
         }
-        Ok(views)
+        Ok((views, self.secrets(&repository)))
+    }
+
+    /// Approves or revokes one secret that a recorded repository asks for. Gives all of them.
+    pub async fn decide_secret(&self, decision: &SecretDecision) -> Result<SecretList, Failure> {
+        let named = Path::new(&decision.repository);
+        self.check_listed(named, &self.tops())?;
+        let repository = self.repository(named).await?;
+        let is_meant = |name: &str, reference: &str| {
+            (name, reference) == (decision.name.as_str(), decision.reference.as_str())
+        };
+        let is_done = if decision.allow {
+            !self.allow_secrets(&repository, is_meant)?.is_empty()
+        } else {
+            !self.revoke_secrets(&repository, is_meant)?.is_empty()
+        };
+        if !is_done {
+            let SecretDecision { name, reference, .. } = decision;
+            let verb = if decision.allow { "asks for" } else { "has an approved" };
+            let message = format!(
+                "the repository {verb} no secret {name:?} with the reference {reference:?}"
+            );
+            let recovery =
+                "read the list of environments again: it has the secrets as they are now.";
+            return Err(Failure::new(Kind::Conflict, "secrets", message, recovery));
+        }
+        Ok(SecretList { secrets: self.secrets(&repository)? })
+    }
+
+    fn check_listed(&self, named: &Path, tops: &[PathBuf]) -> Result<(), Failure> {
+        if tops.iter().any(|top| top == named) {
+            return Ok(());
+        }
+        let message = format!("no recorded repository is at {}", named.display());
+        let recovery = "name the repository as the list of environments has it.";
+        Err(Failure::new(Kind::NotFound, "repository", message, recovery))
     }
 
     /// The repository in which the environment `id` is meant: `named`, or the only one that has
@@ -80,10 +121,8 @@ impl Environments {
     pub async fn locate(&self, id: &str, named: Option<&Path>) -> Result<Repository, Failure> {
         let id = id::given(id)?;
         let tops = self.tops();
-        if let Some(named) = named.filter(|named| !tops.iter().any(|top| top == named)) {
-            let message = format!("no environment was used in a repository at {}", named.display());
-            let recovery = "name the repository as the list of environments has it.";
-            return Err(Failure::new(Kind::NotFound, "repository", message, recovery));
+        if let Some(named) = named {
+            self.check_listed(named, &tops)?;
         }
         let mut found = Vec::new();
         for top in tops.iter().filter(|top| named.is_none_or(|named| named == *top)) {

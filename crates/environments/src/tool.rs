@@ -8,14 +8,15 @@ use rmcp::ErrorData;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,
-    ServerCapabilities, ServerConfig,
+    CustomResult, Implementation, InputRequiredResult, JsonObject, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
 use crate::answer;
 use crate::arguments;
+use crate::elicitation::{self, Decision};
 use crate::environments::Environments;
 use crate::failure::Failure;
 use crate::progress;
@@ -31,6 +32,12 @@ pub(crate) struct Server(Arc<Environments>);
 pub(crate) struct Told {
     pub(crate) text: String,
     pub(crate) facts: Value,
+}
+
+/// What came of a call.
+enum Outcome {
+    Told(Told),
+    Asked(InputRequiredResult),
 }
 
 impl Server {
@@ -75,7 +82,7 @@ impl Server {
                 let order = arguments::order(arguments)?;
                 let mode = if order.background { "background" } else { "foreground" };
                 tracing::info!(tool, mode, source = %order.source.display(), environment = order.id, "a tool is called");
-                self.0.run(&order, output, &context.ct).await
+                Box::pin(self.0.run(&order, output, &context.ct)).await
             }
             _ => {
                 let farewell = arguments::farewell(arguments)?;
@@ -86,6 +93,41 @@ impl Server {
                 Ok(answer::destroyed(&destroyed))
             }
         }
+    }
+}
+
+impl Server {
+    /// Asks the user to approve the secrets that a call needs and that are not approved yet, if the
+    /// client can. Unless it has to be asked by a result, the call goes on, and is refused where an
+    /// approval is missing.
+    async fn ask_for_secrets(
+        &self,
+        tool: &'static str,
+        call: &CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<InputRequiredResult>, Failure> {
+        let arguments = call.arguments.clone().unwrap_or_default();
+        let (source, id) = match tool {
+            CREATE => (arguments::wish(&arguments)?.source, None),
+            RUN => {
+                let order = arguments::order(&arguments)?;
+                (order.source, Some(order.id))
+            }
+            _ => return Ok(None),
+        };
+        if !elicitation::is_supported(context) {
+            return Ok(None);
+        }
+        let (repository, pending) = self.0.pending_secrets(&source, id.as_deref()).await?;
+        if pending.is_empty() {
+            return Ok(None);
+        }
+        match elicitation::ask(context, call, &repository, &pending).await {
+            Decision::Ask(result) => return Ok(Some(*result)),
+            Decision::Allowed => self.0.approve(&repository, &pending)?,
+            Decision::Declined => {}
+        }
+        Ok(None)
     }
 }
 
@@ -119,13 +161,22 @@ impl ServerHandler for Server {
             );
             return Err(ErrorData::invalid_params(message, None));
         };
-        let arguments = request.arguments.unwrap_or_default();
         let started = tokio::time::Instant::now();
-        let answered =
-            AssertUnwindSafe(self.answer(tool, &arguments, &context)).catch_unwind().await;
+        let answering = async {
+            if let Some(asked) = Box::pin(self.ask_for_secrets(tool, &request, &context)).await? {
+                return Ok(Outcome::Asked(asked));
+            }
+            let arguments = request.arguments.clone().unwrap_or_default();
+            self.answer(tool, &arguments, &context).await.map(Outcome::Told)
+        };
+        let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let result = match answered {
-            Ok(Ok(told)) => {
+            Ok(Ok(Outcome::Asked(asked))) => {
+                tracing::info!(tool, took_ms, "the user is asked to approve secrets");
+                return Ok(asked.into());
+            }
+            Ok(Ok(Outcome::Told(told))) => {
                 tracing::info!(tool, took_ms, "a tool has answered");
                 success(told)
             }

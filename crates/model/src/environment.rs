@@ -18,9 +18,61 @@ pub struct RepositoryView {
     pub path: String,
     /// Sorted by id.
     pub environments: Vec<EnvironmentView>,
+    /// The secrets that its environment.json asks for, and those that were approved before.
+    #[serde(default)]
+    pub secrets: Vec<SecretView>,
     /// Why it could not be looked into, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<RepositoryError>,
+}
+
+/// One secret that a repository asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretView {
+    /// The variable that commands in environments get.
+    pub name: String,
+    /// `env://VARIABLE` or `file://PATH`, as the repository writes it.
+    pub reference: String,
+    /// The file that the reference leads to, through all links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Whether the user has approved it.
+    pub state: SecretState,
+}
+
+/// Whether the user has approved a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretState {
+    /// Approved: commands get it.
+    Allowed,
+    /// Not approved: environments of the repository are refused.
+    Pending,
+    /// Not approved, while another reference or file was approved for this name.
+    Changed,
+    /// Approved, and no longer asked for.
+    Unused,
+}
+
+/// The user's decision on one secret of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretDecision {
+    /// The repository's path, as the list of environments has it.
+    pub repository: String,
+    /// The secret's name.
+    pub name: String,
+    /// The reference that was shown: if the repository asks for another one by now, nothing is done.
+    pub reference: String,
+    /// Whether commands in its environments get the secret.
+    pub allow: bool,
+}
+
+/// The secrets of a repository after a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretList {
+    /// In the order of the repository's environment.json.
+    pub secrets: Vec<SecretView>,
 }
 
 /// Why a repository could not be looked into.

@@ -95,7 +95,9 @@ pub(crate) fn run(command: McpCommand) -> Result<(), Failure> {
         McpCommand::Copilot(args) => run_copilot(args),
         McpCommand::Environments(EnvironmentsArgs {}) => {
             let settings = super::env::settings()?;
-            serve_by(async |shutdown| Ok(cofer_environments::serve(settings, shutdown).await?))
+            serve_by(async |shutdown| {
+                Ok(Box::pin(cofer_environments::serve(settings, shutdown)).await?)
+            })
         }
     }
 }

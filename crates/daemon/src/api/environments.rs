@@ -6,12 +6,13 @@ use axum::Json;
 use axum::extract::State;
 use cofer_model::{
     EnvironmentDestroyed, EnvironmentDiff, EnvironmentList, EnvironmentLog, ErrorBody, HostView,
+    SecretDecision, SecretList,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::error::ApiError;
-use super::extract::{Params, Path};
+use super::extract::{JsonBody, Params, Path};
 use crate::app::App;
 use crate::machine::{EnvironmentRef, MachineFailure};
 
@@ -72,6 +73,18 @@ pub(crate) async fn destroy(
     Params(Destroy { repository, force }): Params<Destroy>,
 ) -> Result<Json<EnvironmentDestroyed>, ApiError> {
     Ok(Json(app.machine.destroy(meant(id, repository), force).await?))
+}
+
+/// Approve or revoke a secret that a repository asks for in its environment.json.
+#[utoipa::path(post, path = "/repositories/secrets", tag = "environments", request_body = SecretDecision,
+    responses((status = 200, body = SecretList), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody)))]
+pub(crate) async fn decide_secret(
+    State(app): State<App>,
+    JsonBody(body): JsonBody,
+) -> Result<Json<SecretList>, ApiError> {
+    let decision = serde_json::from_value(body)
+        .map_err(|error| ApiError::invalid_part("secret", error.to_string()))?;
+    Ok(Json(app.machine.decide_secret(decision).await?))
 }
 
 /// The programs that servers and environments are run with, as the daemon finds them.

@@ -89,6 +89,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(environments::log))
         .routes(routes!(environments::diff))
         .routes(routes!(environments::destroy))
+        .routes(routes!(environments::decide_secret))
         .routes(routes!(environments::host))
         .routes(routes!(streams::logs))
         .routes(routes!(streams::events))

@@ -196,6 +196,7 @@ async fn what_the_repository_wishes_is_followed() {
         "install_commands": ["cat README > /installed; echo made > made"],
     });
     workshop.write(".cofer/environment.json", &config.to_string());
+    assert_eq!(workshop.cofer(&["env", "allow", "KEY"]).await.code, Some(0));
     let mut agent = workshop.agent().await;
     let told = facts(&agent.call("environment_create", json!({"title": "wishes"})).await);
     assert_eq!(told["config"]["secrets"], json!(["KEY=env://COFER_TEST_SECRET"]));

@@ -9,5 +9,6 @@ mod parallel;
 mod person;
 mod planted;
 mod run;
+mod secrets;
 mod shown;
 mod workshop;

@@ -132,6 +132,18 @@ impl Workshop {
         self.agent_with(&[]).await
     }
 
+    /// A server, before any message.
+    pub(crate) fn client(&self) -> McpClient {
+        McpClient::start(&["environments"], &self.environment(), &self.repo())
+    }
+
+    /// A server whose client shows forms to its user.
+    pub(crate) async fn agent_that_elicits(&self) -> Agent {
+        let mut client = self.client();
+        client.initialize_with(json!({"elicitation": {}})).await;
+        Agent { client, source: self.repo() }
+    }
+
     /// A server that is told more than the others.
     pub(crate) async fn agent_with(&self, more: &[(&str, &str)]) -> Agent {
         let environment = [self.environment(), more.to_vec()].concat();

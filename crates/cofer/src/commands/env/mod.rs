@@ -1,6 +1,7 @@
 //! `cofer env`: a person's side of environments. What they hold is looked at, taken over and
 //! thrown away with plain git in the repository they were made from.
 
+mod allow;
 mod history;
 mod list;
 mod shell;
@@ -30,6 +31,7 @@ pub(crate) enum EnvCommand {
     Apply(history::TakeArgs),
     /// Open a shell in an environment
     Shell(shell::ShellArgs),
+    Allow(allow::AllowArgs),
     /// Remove environments; their branches stay
     Destroy(DestroyArgs),
     /// Remove what is left of environments that nobody has
@@ -114,6 +116,7 @@ pub(crate) fn run(command: EnvCommand, json: bool) -> Result<(), Failure> {
             EnvCommand::Merge(args) => history::merge(args).await,
             EnvCommand::Apply(args) => history::apply(args).await,
             EnvCommand::Shell(args) => shell::run(args).await,
+            EnvCommand::Allow(args) => allow::run(args, json).await,
             EnvCommand::Destroy(args) => destroy(args, json).await,
             EnvCommand::Prune(place) => prune(Context::new(&place, json).await?).await,
         }
