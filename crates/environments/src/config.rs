@@ -68,8 +68,8 @@ impl EnvironmentConfig {
     fn check(&self) -> Result<(), Failure> {
         check_workdir(&self.workdir)?;
         let image = &self.base_image;
-        if image.starts_with('-') || image.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(wrong(format!("the image {image:?} is no image's name")));
+        if let Some(why) = cofer_model::wrong_image(image) {
+            return Err(wrong(format!("the image {image:?} {why}")));
         }
         for pair in self.env.iter().chain(&self.secrets) {
             let name = pair.split_once('=').map(|(name, _)| name).unwrap_or_default();
@@ -172,6 +172,9 @@ mod tests {
         ] {
             assert!(read(&[(FILES[0], text)], None).is_err(), "{text}");
         }
-        assert!(read(&[], Some("-v")).is_err());
+        for image in ["-v", "oci-archive:/tmp/x.tar", "dir:layout", "docker-archive:x.tar", "a b"] {
+            let failure = read(&[], Some(image)).unwrap_err();
+            assert_eq!(failure.kind, Kind::InvalidRequest, "{image}");
+        }
     }
 }

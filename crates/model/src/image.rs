@@ -7,8 +7,31 @@ const MAX_NAME: usize = 255;
 /// The longest tag.
 const MAX_TAG: usize = 128;
 
-/// What is wrong with `image`, where something is.
-pub(crate) fn wrong_image(image: &str) -> Option<&'static str> {
+/// The transports of containers/image. Podman reads `TRANSPORT:…` as a path or an address even where
+/// it could be a name with a tag or a registry with a port (`oci:layout`, `dir:5000/x`).
+const TRANSPORTS: [&str; 11] = [
+    "atomic",
+    "containers-storage",
+    "dir",
+    "docker",
+    "docker-archive",
+    "docker-daemon",
+    "oci",
+    "oci-archive",
+    "ostree",
+    "sif",
+    "tarball",
+];
+
+/// Why `image` is not the name of an image, if it is none.
+pub fn wrong_image(image: &str) -> Option<&'static str> {
+    let transport = image.split_once(':').map(|(transport, _)| transport);
+    if transport.is_some_and(|transport| TRANSPORTS.contains(&transport)) {
+        return Some(
+            "begins with a transport such as `oci-archive:`; an image of that name is written \
+             with its registry, as in `docker.io/library/docker:27`",
+        );
+    }
     let (rest, digest) = match image.split_once('@') {
         Some((rest, digest)) => (rest, Some(digest)),
         None => (image, None),
@@ -116,6 +139,9 @@ mod tests {
             "127.0.0.1:5000/server:latest",
             "[::1]:5000/server",
             "docker.io/library/node:22-bookworm-slim",
+            "docker.io/library/docker:27",
+            "docker",
+            "oci/dir:1",
             "Registry.Example.COM/x/y__z.a-b--c",
             &format!("quay.io/x/y@sha256:{digest}"),
             &format!("quay.io/x/y:1@sha256:{digest}"),
@@ -137,6 +163,18 @@ mod tests {
             "docker://x/y",
             "oci-archive:/tmp/x.tar",
             "dir:/etc",
+            "dir:layout",
+            "dir:5000/x",
+            "oci:layout",
+            "oci:layout:tag",
+            "oci-archive:image.tar",
+            "docker-archive:image.tar",
+            "docker-daemon:busybox",
+            "containers-storage:busybox",
+            "ostree:x",
+            "sif:x.sif",
+            "tarball:x.tar",
+            "docker:27",
             "/etc/passwd",
             "../x",
             "x/",

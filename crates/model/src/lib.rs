@@ -40,6 +40,7 @@ pub use event::{
     Event, EventKind, Preparing, ServerNotice, StatusChange, ToolCallFinished, ToolCallStarted,
 };
 pub use hops::{DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, HOPS_VARIABLE};
+pub use image::wrong_image;
 pub use joined::{MAX_JOINED, joined_name};
 pub use limits::{Limits, parse_bytes};
 pub use name::{NameError, ServerName};

@@ -225,6 +225,33 @@ async fn whatever_fails_nothing_is_left() {
 }
 
 #[tokio::test]
+async fn an_image_is_a_name_and_never_a_path() {
+    let workshop = Workshop::open().await;
+    let archive = workshop.beside("image.tar");
+    let save =
+        ["save", "--quiet", "--format", "oci-archive", "--output", archive.to_str().unwrap()];
+    cofer_e2e::podman(&[&save[..], &[&cofer_e2e::image("busybox")]].concat()).await;
+    let mut agent = workshop.agent().await;
+    for image in [
+        format!("oci-archive:{}", archive.display()),
+        "oci-archive:image.tar".to_owned(),
+        "dir:layout".to_owned(),
+        "oci:layout:tag".to_owned(),
+        "docker-archive:image.tar".to_owned(),
+        "containers-storage:busybox".to_owned(),
+    ] {
+        let result = agent.try_create(json!({"title": "x", "image": image})).await;
+        let failure = error(&result, "invalid_request");
+        assert!(failure["message"].as_str().unwrap().contains("transport"), "{failure}");
+        workshop.write(".cofer/environment.json", &json!({"base_image": image}).to_string());
+        let result = agent.call("environment_create", json!({"title": "x"})).await;
+        error(&result, "invalid_request");
+        fs::remove_file(workshop.repo().join(".cofer/environment.json")).unwrap();
+    }
+    workshop.is_tidy("x").await;
+}
+
+#[tokio::test]
 async fn without_podman_the_server_answers_and_says_what_is_missing() {
     let workshop = Workshop::open().await.set("COFER_PODMAN", "/nowhere/podman");
     let mut agent = workshop.agent().await;
