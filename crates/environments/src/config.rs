@@ -1,6 +1,6 @@
 //! `environment.json`: what a repository asks of its environments. Ours, else container-use's.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -114,25 +114,28 @@ fn wrong(message: String) -> Failure {
 }
 
 fn read_file(top: &Path, name: &str) -> Result<Option<EnvironmentConfig>, Failure> {
-    let mut text = Vec::new();
-    match File::open(top.join(name)).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text))
-    {
+    let failed = |why: &dyn std::fmt::Display| wrong(format!("could not read {name}: {why}"));
+    let path = match fs::canonicalize(top.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(wrong(format!("could not read {name}: {error}"))),
-        Ok(_) if text.len() as u64 > LONGEST => {
-            return Err(wrong(format!("{name} is longer than {LONGEST} bytes")));
-        }
-        Ok(_) => {}
+        other => other.map_err(|error| failed(&error))?,
+    };
+    // A link that the repository brought must not show parts of a foreign file in messages.
+    let is_inside = fs::canonicalize(top).is_ok_and(|top| path.starts_with(top));
+    if !is_inside || !path.is_file() {
+        return Err(failed(&"it is not a file of the repository"));
     }
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(|error| wrong(format!("could not read {name}: {error}")))
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut text));
+    read.map_err(|error| failed(&error))?;
+    if text.len() as u64 > LONGEST {
+        return Err(wrong(format!("{name} is longer than {LONGEST} bytes")));
+    }
+    serde_json::from_slice(&text).map(Some).map_err(|error| failed(&error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     fn read(files: &[(&str, &str)], image: Option<&str>) -> Result<EnvironmentConfig, Failure> {
         let top = tempfile::tempdir().unwrap();
@@ -176,5 +179,22 @@ mod tests {
             let failure = read(&[], Some(image)).unwrap_err();
             assert_eq!(failure.kind, Kind::InvalidRequest, "{image}");
         }
+    }
+
+    #[test]
+    fn a_link_to_a_file_outside_of_the_repository_is_not_read() {
+        let (top, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let foreign = outside.path().join("secret.json");
+        fs::write(&foreign, r#"{"env": "s3cret"}"#).unwrap();
+        fs::create_dir(top.path().join(".cofer")).unwrap();
+        let link = top.path().join(FILES[0]);
+        std::os::unix::fs::symlink(&foreign, &link).unwrap();
+        let failure = EnvironmentConfig::read(top.path(), None, "default:1").unwrap_err();
+        assert!(!failure.message.contains("s3cret"), "{failure}");
+        fs::remove_file(&link).unwrap();
+        fs::write(top.path().join("shared.json"), r#"{"base_image": "ours:1"}"#).unwrap();
+        std::os::unix::fs::symlink("../shared.json", &link).unwrap();
+        let config = EnvironmentConfig::read(top.path(), None, "default:1").unwrap();
+        assert_eq!(config.base_image, "ours:1");
     }
 }
