@@ -32,6 +32,7 @@ pub(crate) fn created(created: &Created) -> Told {
         "diff_command_to_share_with_user": command("diff"),
         "worktree": state.worktree,
         "container_id": state.container_id,
+        "isolation": created.isolation,
         "warnings": warnings,
     });
     let mut text = facts.to_string();

@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use cofer_runtime::podman::limit_warnings;
+use serde_json::Value;
 use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
 
@@ -50,6 +52,8 @@ pub(crate) struct Wish {
 pub(crate) struct Created {
     pub(crate) environment: Environment,
     pub(crate) warnings: Vec<String>,
+    /// The isolation in force.
+    pub(crate) isolation: Value,
     /// What of the source is not in it.
     pub(crate) uncommitted: Vec<String>,
 }
@@ -119,7 +123,11 @@ impl Environments {
                 }
                 self.remember(environment.clone());
                 self.note(&environment.repository).await;
-                Ok(Created { environment, warnings, uncommitted })
+                let isolation = environment.effective_isolation();
+                if let Ok(info) = self.podman.info().await {
+                    warnings.extend(limit_warnings(info, &isolation));
+                }
+                Ok(Created { environment, warnings, isolation, uncommitted })
             }
             Err(failure) => {
                 self.take_back(&environment, &made).await;
@@ -194,7 +202,9 @@ impl Environments {
             .attempting("reserve", "could not prepare the environment's folder")?;
         let files = self.make_files(&environment, commit);
         let branch = branch::point(&environment, commit, made);
-        let (files, branch) = tokio::join!(files, branch);
+        // Asked for meanwhile: the first answer of `podman info` takes a fifth of a second. Its
+        // error is returned by `start_container`.
+        let (files, branch, _) = tokio::join!(files, branch, self.podman.info());
         environment.state.submodules = files?;
         branch?;
         if !environment.state.config.services.is_empty() {
@@ -288,19 +298,24 @@ impl Environments {
         let (state, home) = (&environment.state, &environment.home);
         let program = executor::program_in(environment.layout.home())
             .attempting("executor", "could not write the executor")?;
-        let (run, gitfile) = (home.run(), home.gitfile());
+        let (run, gitfile, pidfile) = (home.run(), home.gitfile(), home.pidfile());
+        let image = &state.config.base_image;
+        let info = self.podman.info().await.map_err(|error| error.into_failure(image))?;
         let start = Start {
             name: &state.container,
             id: &state.id,
-            image: &state.config.base_image,
+            image,
             source: &state.source,
             executor: &program,
             run: &run,
             worktree: &state.worktree,
             gitfile: &gitfile,
             workdir: &state.config.workdir,
+            pidfile: &pidfile,
+            isolation: &self.settings.isolation,
+            info,
         };
-        self.podman.run(&start).await.map_err(|error| error.into_failure(&state.config.base_image))
+        self.podman.run(&start).await.map_err(|error| error.into_failure(image))
     }
 
     /// Leaves nothing of an attempt.

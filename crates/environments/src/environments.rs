@@ -74,6 +74,8 @@ pub struct Listed {
     pub running: bool,
     /// Whether whoever made it died over it.
     pub broken: bool,
+    /// The isolation in force; null if its container does not run.
+    pub isolation: serde_json::Value,
 }
 
 /// What was thrown away.
@@ -229,8 +231,10 @@ impl Environments {
             let environment = Environment::new(repository.clone(), state);
             let running = environment.executor.listens(std::time::Duration::ZERO).await.is_ok();
             let broken = environment.state.phase != Phase::Ready && is_free(&layout.lock(&id));
+            let isolation = environment.effective_isolation();
             let state = environment.state;
             listed.push(Listed {
+                isolation,
                 remote_ref: state.remote_ref(),
                 id,
                 title: state.title,

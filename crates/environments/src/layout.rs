@@ -5,13 +5,15 @@
 //!  .cofer/worktrees/ID                  the worktree
 //!  .git/cofer/remote.git                the `cofer` remote, which borrows the objects beside it
 //!  .git/cofer/base/TREE, TREE.index     checkouts that overlays share, never written to
-//!  .git/cofer/environments/ID/          state.json, upper, work, run (the executor's socket),
-//!                                       background (logs), commands (the last ones), gitfile
+//!  .git/cofer/environments/ID/          state.json, pid, upper, work, run (the executor's
+//!                                       socket), background (logs), commands (the last ones), gitfile
 //!  .git/cofer/locks/                    held while something of that name changes
 //!  .git/cofer/trash/                    what is being deleted
 //! ```
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::git_view::GitView;
@@ -89,14 +91,15 @@ impl Layout {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
             }
         }
-        for path in [
-            self.worktrees(),
-            self.base(),
-            self.environments(),
-            self.trash(),
-            self.home.join("locks"),
-        ] {
-            std::fs::create_dir_all(path)?;
+        for path in [self.base(), self.home.join("locks")] {
+            fs::create_dir_all(path)?;
+        }
+        // With rootful Podman a container's root is this machine's root: other users of the
+        // machine must not reach a setuid program that it leaves. The container can chmod the
+        // top of its own tree, so the directories around it are the ones to be closed.
+        for path in [self.worktrees(), self.environments(), self.trash()] {
+            fs::create_dir_all(&path)?;
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
         }
         Ok(())
     }
@@ -134,6 +137,11 @@ impl Home {
     /// Its last commands.
     pub(crate) fn journal(&self) -> PathBuf {
         self.folder.join("commands")
+    }
+
+    /// The pid of the container's first process, written by Podman at every start.
+    pub(crate) fn pidfile(&self) -> PathBuf {
+        self.folder.join("pid")
     }
 
     /// What stands in the worktree's `.git`, for the container read-only.

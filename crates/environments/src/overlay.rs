@@ -27,7 +27,10 @@ pub(crate) fn show(lower: &Path, upper: &Path, work: &Path, target: &Path) -> io
     // A folder that came with the repository can be renamed like any other.
     options.extend(b",redirect_dir=on,metacopy=off,index=off");
     let options = CString::new(options).map_err(io::Error::other)?;
-    mount("cofer", target, "overlay", MountFlags::NODEV, options.as_c_str())?;
+    // The container's root can create setuid programs and, with MKNOD, device nodes in it. The
+    // flags hold here and in the container, whose bind mount inherits them.
+    let flags = MountFlags::NODEV | MountFlags::NOSUID;
+    mount("cofer", target, "overlay", flags, options.as_c_str())?;
     Ok(())
 }
 

@@ -2,16 +2,22 @@
 //! goes through the executor.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
+use cofer_model::Network;
+use cofer_runtime::podman::{Info, isolation_arguments, layer_size_argument, limit_arguments};
 use cofer_runtime::tool;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::failure::{Failure, Kind};
+use crate::isolation::Isolation;
 
 /// Longer than anything but pulling takes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -94,6 +100,7 @@ impl PodmanError {
 #[derive(Debug, Clone)]
 pub(crate) struct Podman {
     program: String,
+    info: Arc<OnceCell<Info>>,
 }
 
 /// A container about to be started.
@@ -107,11 +114,28 @@ pub(crate) struct Start<'a> {
     pub(crate) worktree: &'a Path,
     pub(crate) gitfile: &'a Path,
     pub(crate) workdir: &'a str,
+    pub(crate) pidfile: &'a Path,
+    pub(crate) isolation: &'a Isolation,
+    pub(crate) info: &'a Info,
 }
 
 impl Podman {
     pub(crate) fn new(program: &str) -> Self {
-        Self { program: program.to_owned() }
+        Self { program: program.to_owned(), info: Arc::default() }
+    }
+
+    /// The engine's own description: which limits it can set. Asked for once.
+    pub(crate) async fn info(&self) -> Result<&Info, PodmanError> {
+        self.info
+            .get_or_try_init(async || {
+                let said = self.call("info", &["--format=json".into()], PATIENCE).await?;
+                let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+                Info::read(said.as_bytes(), &mounts).map_err(|error| PodmanError::Failed {
+                    action: "info",
+                    words: error.to_string(),
+                })
+            })
+            .await
     }
 
     pub(crate) fn program(&self) -> &str {
@@ -230,9 +254,15 @@ impl Start<'_> {
         ]
         .map(Into::into)
         .into();
+        let Isolation { limits, openings } = self.isolation;
+        let isolation = isolation_arguments(openings, Network::Egress).into_iter();
+        args.extend(isolation.map(OsString::from));
+        args.extend(limit_arguments(limits, self.info).into_iter().map(OsString::from));
+        args.extend(layer_size_argument(limits, self.info).map(OsString::from));
         let mut option = |name: &str, value: OsString| args.extend([OsString::from(name), value]);
         option("--name", self.name.into());
         option("--hostname", self.id.into());
+        option("--pidfile", self.pidfile.into());
         option("--label", format!("{LABEL}={}", self.id).into());
         let mut source = OsString::from("io.cofer.source=");
         source.push(self.source);
@@ -261,6 +291,7 @@ fn mount(source: &Path, target: &str, readonly: bool) -> OsString {
     out.push(quoted("source=", source.as_os_str()));
     out.push(",");
     out.push(quoted("target=", target.as_ref()));
+    out.push(",nosuid,nodev");
     if readonly {
         out.push(",readonly");
     }
@@ -275,32 +306,79 @@ mod tests {
     fn a_mount_of_any_path_is_one_mount() {
         assert_eq!(
             mount(Path::new("/a b"), "/w", true),
-            "type=bind,source=/a b,target=/w,readonly"
+            "type=bind,source=/a b,target=/w,nosuid,nodev,readonly"
         );
         assert_eq!(
             mount(Path::new("/a,b\"c"), "/w", false),
-            "type=bind,\"source=/a,b\"\"c\",target=/w"
+            "type=bind,\"source=/a,b\"\"c\",target=/w,nosuid,nodev"
         );
     }
 
-    #[test]
-    fn an_image_is_never_read_as_an_option() {
+    fn arguments(image: &str, info: &Info) -> Vec<String> {
         let path = Path::new("/p");
         let start = Start {
             name: "n",
             id: "x",
-            image: "--privileged",
+            image,
             source: path,
             executor: path,
             run: path,
             worktree: path,
             gitfile: path,
             workdir: "/w",
+            pidfile: path,
+            isolation: &Isolation::from_variables(&|_: &str| None).unwrap(),
+            info,
         };
-        let args = start.args();
+        start.args().into_iter().map(|arg| arg.into_string().unwrap()).collect()
+    }
+
+    fn info(rootless: bool) -> Info {
+        let answer = serde_json::json!({
+            "host": {
+                "cgroupVersion": "v1", "cgroupControllers": ["cpu", "memory", "pids"],
+                "security": {"rootless": rootless},
+            },
+        });
+        Info::read(answer.to_string().as_bytes(), "").unwrap()
+    }
+
+    #[test]
+    fn an_image_is_never_read_as_an_option() {
+        let args = arguments("--privileged", &info(false));
         let at = args.iter().position(|arg| arg == "--privileged").unwrap();
         assert_eq!(args[at - 1], "--");
         assert_eq!(args[at + 1..], ["/.cofer/run/executor"]);
+    }
+
+    #[test]
+    fn a_container_is_closed_but_for_what_package_managers_need() {
+        let args = arguments("i", &info(false));
+        let added: Vec<&str> =
+            args.iter().filter_map(|arg| arg.strip_prefix("--cap-add=")).collect();
+        assert_eq!(added, crate::isolation::CAPABILITIES);
+        for expected in [
+            "--cap-drop=all",
+            "--security-opt=no-new-privileges",
+            "--ipc=private",
+            "--pid=private",
+            "--network=private",
+            "--pids-limit=2048",
+        ] {
+            assert!(args.iter().any(|arg| arg == expected), "{expected} is not in {args:?}");
+        }
+        for limit in ["--cpus=", "--memory=", "--memory-swap="] {
+            assert!(args.iter().any(|arg| arg.starts_with(limit)), "{limit} is not in {args:?}");
+        }
+        assert!(!args.iter().any(|arg| arg.contains("unconfined")), "{args:?}");
+    }
+
+    #[test]
+    fn limits_that_the_engine_cannot_set_are_left_out() {
+        let args = arguments("i", &info(true));
+        for limit in ["--cpus", "--memory", "--pids-limit"] {
+            assert!(!args.iter().any(|arg| arg.starts_with(limit)), "{limit} is in {args:?}");
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::output::{self, MOST_BYTES, Stream, Text};
 use crate::secrets;
 use crate::wire::{Answer, Request, Run, Step};
 
+const EAGAIN: i32 = rustix::io::Errno::AGAIN.raw_os_error();
+
 /// How long the end of a process tree may take.
 const ENDING: Duration = Duration::from_secs(15);
 
@@ -247,6 +249,12 @@ pub(crate) fn refusal(answer: Answer, program: &Program) -> Failure {
             format!("the command cannot be run: {error}"),
             "a command has no NUL byte and is not empty.",
         ),
+        // fork(2) reports EAGAIN at the limit of pids.
+        Step::System if errno == EAGAIN => (
+            Kind::LimitExceeded,
+            "the container could not start a process: its limit of processes is reached".to_owned(),
+            "end background commands, destroy the environment, or ask the user to raise COFER_ENV_PIDS for new ones.",
+        ),
         Step::System => (
             Kind::Internal,
             format!("the container could not start a process: {error}"),
@@ -263,6 +271,21 @@ mod tests {
     #[test]
     fn a_signal_is_told_as_a_shell_tells_it() {
         assert_eq!((End::Code(3).code(), End::Signal(9).code()), (3, 137));
+    }
+
+    #[test]
+    fn a_container_at_its_limit_of_processes_names_the_setting() {
+        let program = Program {
+            argv: Vec::new(),
+            cwd: "/".to_owned(),
+            env: Vec::new(),
+            secrets: BTreeMap::new(),
+        };
+        let failed = |errno| refusal(Answer::Failed { step: Step::System, errno }, &program);
+        let limited = failed(EAGAIN);
+        assert_eq!(limited.kind, Kind::LimitExceeded);
+        assert!(limited.recovery.contains("COFER_ENV_PIDS"), "{limited:?}");
+        assert_eq!(failed(rustix::io::Errno::NOMEM.raw_os_error()).kind, Kind::Internal);
     }
 
     #[test]

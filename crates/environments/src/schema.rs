@@ -143,6 +143,7 @@ fn created() -> Value {
     let mut gives = json!({
         "config": {"type": "object"},
         "container_id": {"type": "string"},
+        "isolation": {"type": ["object", "null"], "description": "The isolation in force, read from the kernel."},
         "warnings": {"type": "array", "items": {"type": "string"}},
     });
     for name in [

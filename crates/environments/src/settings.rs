@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::isolation::Isolation;
 use crate::registry::Registry;
 use crate::worktree::Mode;
 
@@ -15,6 +16,8 @@ pub struct Settings {
     pub default_image: String,
     /// How long a command may run.
     pub run_limit: Duration,
+    /// The isolation of containers.
+    pub isolation: Isolation,
     /// How many environments one repository may have.
     pub most_environments: usize,
     /// How worktrees are made; the best that works where nobody says.
@@ -54,6 +57,7 @@ impl Settings {
             default_image: given("COFER_DEFAULT_IMAGE")
                 .unwrap_or_else(|| "ubuntu:24.04".to_owned()),
             run_limit: Duration::from_millis(run_limit.unwrap_or(600_000)),
+            isolation: Isolation::from_variables(&given)?,
             most_environments: most.unwrap_or(50),
             mode,
             // Not the path of the binary: an upgrade may have put another one there.

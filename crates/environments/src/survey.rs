@@ -197,6 +197,7 @@ async fn view(environment: Environment) -> EnvironmentView {
     let ended = journal::last(&environment.home.journal(), MOST_COMMANDS);
     let state = how_it_is(&environment, listens);
     let branch = environment.state.remote_ref();
+    let isolation = Some(environment.effective_isolation()).filter(|value| !value.is_null());
     let of = environment.state;
     EnvironmentView {
         id: of.id,
@@ -208,6 +209,7 @@ async fn view(environment: Environment) -> EnvironmentView {
         worktree: of.worktree.to_string_lossy().into_owned(),
         container: of.container,
         container_id: of.container_id,
+        isolation,
         ports,
         commands: commands(started, ended),
     }

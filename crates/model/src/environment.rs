@@ -106,6 +106,10 @@ pub struct EnvironmentView {
     pub container: String,
     /// Its container's id, once it had one.
     pub container_id: Option<String>,
+    /// The isolation in force in its container, read from the kernel; absent if it does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub isolation: Option<serde_json::Value>,
     /// Ports on which commands in the background answer.
     pub ports: Vec<EnvironmentPort>,
     /// Its last commands, the newest first.

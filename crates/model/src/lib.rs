@@ -44,7 +44,7 @@ pub use image::wrong_image;
 pub use joined::{MAX_JOINED, joined_name};
 pub use limits::{Limits, parse_bytes};
 pub use name::{NameError, ServerName};
-pub use openings::{HostMount, Openings};
+pub use openings::{HostMount, Openings, is_capability};
 pub use remote::{
     HeaderError, RemoteAuth, RemoteUrlError, is_loopback, is_private_url, parse_remote_header,
     parse_remote_url,

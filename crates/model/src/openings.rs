@@ -91,7 +91,7 @@ const CAPABILITIES: [&str; 41] = [
 ];
 
 /// Whether `name` is a capability, with or without `CAP_` in front.
-pub(crate) fn is_capability(name: &str) -> bool {
+pub fn is_capability(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     CAPABILITIES.binary_search(&name.strip_prefix("CAP_").unwrap_or(&name)).is_ok()
 }

@@ -124,7 +124,7 @@ fn describe(status: &str, read_only_root: Option<bool>, network: Option<&str>) -
     })
 }
 
-fn capability_names(set: u64) -> Vec<String> {
+pub(crate) fn capability_names(set: u64) -> Vec<String> {
     let named = |bit: u32| match CAPABILITIES.get(bit as usize) {
         Some(name) => (*name).to_owned(),
         None => format!("capability_{bit}"),

@@ -5,6 +5,7 @@
 mod create;
 mod destroy;
 mod hostile;
+mod isolation;
 mod parallel;
 mod person;
 mod planted;

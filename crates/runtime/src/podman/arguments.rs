@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use cofer_model::Network;
-
 use super::choice::RuntimeChoice;
 use super::client::is_read_by_client;
+use super::hardening::{isolation_arguments, layer_size_argument, limit_arguments};
 use super::info::Info;
 use super::label;
 use super::plan::{ContainerPlan, volume_name};
@@ -34,8 +33,8 @@ impl Launch<'_> {
         let mut args = self.runtime.global_flags(plan.network);
         args.extend(["run".to_owned(), "--detach".to_owned()]);
         args.extend(self.identity());
-        args.extend(self.isolation());
-        args.extend(self.limits());
+        args.extend(isolation_arguments(&plan.openings, plan.network));
+        args.extend(limit_arguments(&plan.limits, self.info));
         args.extend(self.storage());
         args.extend(plan.ports.iter().map(|port| {
             let address = match port.address() {
@@ -77,54 +76,6 @@ impl Launch<'_> {
         args
     }
 
-    fn isolation(&self) -> Vec<String> {
-        let openings = &self.plan.openings;
-        let network = match self.plan.network {
-            Network::Egress => "private",
-            Network::None => "none",
-            Network::Host => "host",
-        };
-        let mut args = vec![
-            "--cap-drop=all".to_owned(),
-            "--ipc=private".to_owned(),
-            "--pid=private".to_owned(),
-            format!("--network={network}"),
-        ];
-        for name in &openings.capabilities {
-            args.push(format!("--cap-add={}", name.to_ascii_uppercase()));
-        }
-        if !openings.new_privileges {
-            args.push("--security-opt=no-new-privileges".to_owned());
-        }
-        if openings.all_system_calls {
-            args.push("--security-opt=seccomp=unconfined".to_owned());
-        }
-        if !openings.writable_root {
-            args.extend(["--read-only".to_owned(), "--read-only-tmpfs=false".to_owned()]);
-        }
-        args
-    }
-
-    fn limits(&self) -> Vec<String> {
-        let limits = &self.plan.limits;
-        let mut args = Vec::new();
-        if let Some(cores) = limits.cores()
-            && self.info.can_limit("cpu")
-        {
-            args.push(format!("--cpus={cores}"));
-        }
-        if let Some(bytes) = limits.memory_bytes()
-            && self.info.can_limit("memory")
-        {
-            // As much with swap as without: no swap.
-            args.extend([format!("--memory={bytes}b"), format!("--memory-swap={bytes}b")]);
-        }
-        if self.info.can_limit("pids") {
-            args.push(format!("--pids-limit={}", limits.pids));
-        }
-        args
-    }
-
     fn storage(&self) -> Vec<String> {
         let plan = self.plan;
         let mut args = Vec::new();
@@ -135,11 +86,8 @@ impl Launch<'_> {
                 self.tmp_size()
             ));
         }
-        if plan.openings.writable_root
-            && self.info.quota
-            && let Some(bytes) = plan.limits.disk_bytes()
-        {
-            args.push(format!("--storage-opt=size={bytes}"));
+        if plan.openings.writable_root {
+            args.extend(layer_size_argument(&plan.limits, self.info));
         }
         for path in &plan.volumes {
             let name = volume_name(plan.server, path);
@@ -222,11 +170,12 @@ fn trimmed(path: &str) -> &str {
 pub(crate) mod tests {
     use super::*;
     use crate::podman::plan::tests::plan;
-    use cofer_model::{HostMount, Openings, PortMapping};
+    use cofer_model::{HostMount, Network, Openings, PortMapping};
 
     pub(crate) fn info() -> Info {
         Info {
             version: "4.3.1".to_owned(),
+            is_remote: false,
             rootless: false,
             cgroup_version: 1,
             controllers: ["cpu", "memory", "pids"].map(str::to_owned).to_vec(),

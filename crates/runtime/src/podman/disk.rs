@@ -57,7 +57,7 @@ pub(crate) async fn watch(places: Vec<PathBuf>, limit: u64, measure: Measure) ->
 
 /// Bytes that lie on the disk below `root`. What vanishes meanwhile, or may not be read,
 /// counts nothing.
-pub(crate) fn size(root: &Path) -> u64 {
+pub fn size(root: &Path) -> u64 {
     let mut bytes = 0;
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {

@@ -14,6 +14,8 @@ const OLDEST: (u64, u64) = (4, 0);
 pub struct Info {
     /// Its version.
     pub version: String,
+    /// Whether its containers run on another machine.
+    pub is_remote: bool,
     /// Whether it runs without root.
     pub rootless: bool,
     /// 1 or 2.
@@ -35,8 +37,21 @@ pub struct Info {
 }
 
 impl Info {
-    /// Reads the answer to `podman info --format json`; `mounts` is `/proc/self/mounts`.
+    /// Reads the answer to `podman info --format json`, and refuses an engine that servers cannot
+    /// be run by; `mounts` is `/proc/self/mounts`.
     pub(crate) fn parse(answer: &[u8], mounts: &str) -> Result<Self, PodmanError> {
+        let info = Self::read(answer, mounts)?;
+        if !is_new_enough(&info.version) {
+            return Err(PodmanError::TooOld { version: info.version });
+        }
+        if info.is_remote {
+            return Err(PodmanError::Remote);
+        }
+        Ok(info)
+    }
+
+    /// Reads the same of any version.
+    pub fn read(answer: &[u8], mounts: &str) -> Result<Self, PodmanError> {
         let value: Value = serde_json::from_slice(answer).map_err(|error| {
             PodmanError::NotWorking { message: format!("`podman info` cannot be read: {error}") }
         })?;
@@ -44,13 +59,6 @@ impl Info {
             value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         let is = |pointer: &str| value.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
-        let version = text("/version/Version");
-        if !is_new_enough(&version) {
-            return Err(PodmanError::TooOld { version });
-        }
-        if is("/host/serviceIsRemote") {
-            return Err(PodmanError::Remote);
-        }
         let controllers = value.pointer("/host/cgroupControllers").and_then(Value::as_array);
         let controllers = controllers.into_iter().flatten().filter_map(Value::as_str);
         let storage_root = PathBuf::from(text("/store/graphRoot"));
@@ -64,7 +72,8 @@ impl Info {
             storage_root,
             volume_root: PathBuf::from(text("/store/volumePath")),
             seccomp: is("/host/security/seccompEnabled"),
-            version,
+            is_remote: is("/host/serviceIsRemote"),
+            version: text("/version/Version"),
         })
     }
 

@@ -59,6 +59,7 @@ mod tests {
             container: "c".to_owned(),
             running,
             broken,
+            isolation: serde_json::Value::Null,
         };
         let all =
             [listed("add-login", true, false), listed("x", false, false), listed("y", false, true)];
