@@ -258,6 +258,8 @@ export type EnvironmentView = {
   id: string;
   /** Its container's image. */
   image: string;
+  /** The isolation in force in its container, read from the kernel; absent if it does not run. */
+  isolation?: Record<string, unknown> | null;
   /** Ports on which commands in the background answer. */
   ports: (EnvironmentPort)[];
   /** How it is. */
@@ -311,7 +313,7 @@ export type Failure = {
 };
 
 /** Why a server is in `error`, in words a program can match. */
-export type FailureKind = "command_not_found" | "spawn_failed" | "exited_early" | "start_timeout" | "handshake_failed" | "crashed" | "out_of_memory" | "engine_unavailable" | "disk_full" | "image_missing" | "image_not_found" | "login_required" | "image_pull_failed" | "isolation_unavailable" | "port_in_use" | "container_failed" | "unreachable" | "tls_failed" | "unauthorized" | "forbidden" | "endpoint_not_found" | "http_error" | "credentials_missing" | "cycle" | "internal";
+export type FailureKind = "command_not_found" | "spawn_failed" | "exited_early" | "start_timeout" | "handshake_failed" | "crashed" | "out_of_memory" | "engine_unavailable" | "disk_full" | "image_missing" | "image_not_found" | "login_required" | "image_pull_failed" | "isolation_unavailable" | "provider_unavailable" | "port_in_use" | "container_failed" | "unreachable" | "tls_failed" | "unauthorized" | "forbidden" | "endpoint_not_found" | "http_error" | "credentials_missing" | "cycle" | "internal";
 
 /** One thing that is wrong with a field, or worth a warning. */
 export type FieldError = {
@@ -348,6 +350,8 @@ export type HostView = {
   path: string;
   /** In a fixed order. */
   programs: (ProgramView)[];
+  /** The isolation providers for containers: in the order in which they are preferred, then those used only if they are named, then the fallback. */
+  providers?: (IsolationProviderView)[];
 };
 
 /** Whether a server of an import is registered now. */
@@ -370,6 +374,20 @@ export type ImportedServer = {
   status: ImportStatus;
   /** What a person should look at. */
   warnings: (string)[];
+};
+
+/** An isolation provider for containers. */
+export type IsolationProviderView = {
+  /** Whether it can run containers on this machine. */
+  available: boolean;
+  /** Whether its program is installed. */
+  installed: boolean;
+  /** Its name in registrations. */
+  name: string;
+  /** Why it is not available. */
+  reason?: string | null;
+  /** Its OCI runtime with its flags, if it is available. */
+  runtime?: string | null;
 };
 
 /** Which sort of runtime carries a server; follows from which of `command`, `image`, `url` is given. */
@@ -552,8 +570,8 @@ export type ProgramView = {
   version?: string | null;
 };
 
-/** Who isolates the server. */
-export type Provider = "gvisor" | "podman" | "process";
+/** The isolation provider of a server. */
+export type Provider = "gvisor" | "firecracker" | "e2b" | "krun" | "podman" | "process";
 
 /** What a provider is to be; what is missing stays as it was. */
 export type ProviderBody = {

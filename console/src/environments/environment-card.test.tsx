@@ -43,6 +43,21 @@ test("a card tells where the work is, how old it is, and which ports answer", ()
     within(card).getByText(text);
 });
 
+test("a card shows the isolation in force, and nothing of it while the container is stopped", () => {
+  const isolation = {
+    no_new_privileges: true,
+    memory: 64 * 1024 * 1024,
+    mount_flags: { "/workdir": ["nosuid", "nodev"] },
+  };
+  show({ isolation });
+  const card = screen.getByRole("article", { name: "Add login" });
+  within(card).getByText("Effective isolation");
+  for (const text of ["No new privileges", "64 MiB", "/workdir: nosuid, nodev"]) within(card).getByText(text);
+  show({ id: "other", title: "Other" });
+  const other = screen.getByRole("article", { name: "Other" });
+  expect(within(other).queryByText("Effective isolation")).toBeNull();
+});
+
 test("each command says how it ended", () => {
   show({
     commands: [

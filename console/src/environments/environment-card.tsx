@@ -4,6 +4,7 @@ import { type ReactNode, useId } from "react";
 import { useTranslation } from "react-i18next";
 import { useAway } from "../api/connection";
 import type { EnvironmentCommand, EnvironmentPort, EnvironmentState } from "../api/schema";
+import { IsolationFacts } from "../servers/overview/isolation-card";
 import { Facts } from "../servers/overview/overview";
 import { useLanguage } from "../settings/preferences";
 import { CopyButton } from "../ui/copy-button";
@@ -22,7 +23,7 @@ export function EnvironmentCard({ place, now, onAsk }: Props) {
   const away = useAway();
   const heading = useId();
   const { environment } = place;
-  const { id, title, branch, image, state, created_at, ports, commands, worktree } = environment;
+  const { id, title, branch, image, state, created_at, ports, commands, worktree, isolation } = environment;
   const facts: [string, ReactNode][] = [
     [t("environments.branch"), <Copyable key="branch" text={branch} />],
     [t("environments.image"), <code key="image">{image}</code>],
@@ -54,6 +55,12 @@ export function EnvironmentCard({ place, now, onAsk }: Props) {
           <code className="tag">{id}</code>
         </div>
         <Facts facts={facts} />
+        {isolation && (
+          <details className="mt-3">
+            <summary className="text-sm text-soft">{t("environments.isolation")}</summary>
+            <IsolationFacts isolation={isolation as Record<string, unknown>} />
+          </details>
+        )}
         <Commands id={id} commands={commands} />
         <div className="mt-4 flex flex-wrap gap-2">
           {isThere && (

@@ -5,6 +5,7 @@ import { useTranslation } from "react-i18next";
 import type { ProgramView } from "../api/schema";
 import { FailureAlert } from "../ui/alert";
 import { Loading } from "../ui/states";
+import { ProviderList } from "./provider-list";
 import { hostQuery } from "./queries";
 
 /** Purposes in the reader's language, for programs that have one here. */
@@ -57,6 +58,7 @@ export function HostCheck() {
               </tbody>
             </table>
           </div>
+          <ProviderList providers={query.data.providers ?? []} />
           <details className="mt-2 text-sm text-soft">
             <summary>{t("host.searched")}</summary>
             <code>{query.data.path}</code>

@@ -70,7 +70,9 @@ impl Machine for ThisMachine {
 
     async fn host(&self) -> HostView {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        HostView { path: path.to_string_lossy().into_owned(), programs: programs::look().await }
+        let path = path.to_string_lossy().into_owned();
+        // The daemon adds the providers: it has their trials.
+        HostView { path, programs: programs::look().await, providers: Vec::new() }
     }
 
     async fn close(&self) {
@@ -86,6 +88,7 @@ fn failed(failure: Failure) -> MachineFailure {
         Kind::NotFound => ErrorKind::NotFound,
         Kind::Timeout => ErrorKind::Timeout,
         Kind::PreconditionFailed if failure.step == "container" => ErrorKind::EngineUnavailable,
+        Kind::ProviderUnavailable => ErrorKind::EngineUnavailable,
         Kind::Conflict | Kind::PreconditionFailed | Kind::LimitExceeded => ErrorKind::Conflict,
         Kind::Internal => ErrorKind::Internal,
     };

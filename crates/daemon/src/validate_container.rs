@@ -31,19 +31,19 @@ fn total_memory(meminfo: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// What a registration asks of those who isolate containers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The provider that a registration insists on.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AsksFor {
-    /// The field that insists on gVisor.
-    gvisor: Option<&'static str>,
+    /// The field that names it, and its name.
+    provider: Option<(&'static str, String)>,
 }
 
 impl AsksFor {
     /// Of a body with an image, whatever else is wrong with it.
     pub(crate) fn read(body: &Value) -> Option<Self> {
         body.get("image").and_then(Value::as_str)?;
-        let insists = |field: &&str| body.get(*field).is_some_and(|value| value == "gvisor");
-        Some(Self { gvisor: ["provider", "require"].into_iter().find(insists) })
+        let named = |field| Some((field, body.get(field)?.as_str()?.to_owned()));
+        Some(Self { provider: ["provider", "require"].into_iter().find_map(named) })
     }
 
     /// What of it is not to be had now.
@@ -56,12 +56,10 @@ impl AsksFor {
             let message = format!("containers cannot be run now: {reason}");
             return Some(FieldError::new("image", message));
         }
-        let field = self.gvisor?;
-        let reason = reason("gvisor")?;
-        Some(FieldError::new(
-            field,
-            format!("gVisor is not available, and the server will not start: {reason}"),
-        ))
+        let (field, name) = self.provider?;
+        let reason = reason(&name)?;
+        let message = format!("`{name}` is not available, and the server will not start: {reason}");
+        Some(FieldError::new(field, message))
     }
 }
 
@@ -202,7 +200,8 @@ mod tests {
             runtime: None,
         };
         let told = |body: Value, gvisor, podman| {
-            let reports = [report("gvisor", gvisor), report("podman", podman)];
+            let reports =
+                [report("gvisor", gvisor), report("e2b", false), report("podman", podman)];
             AsksFor::read(&body)?.unavailable(&reports).map(|warning| warning.field)
         };
         let plain = json!({"image": "x"});
@@ -213,6 +212,8 @@ mod tests {
         assert_eq!(told(insists, true, true), None);
         let named = json!({"image": "x", "provider": "gvisor"});
         assert_eq!(told(named, false, true).as_deref(), Some("provider"));
+        let elsewhere = json!({"image": "x", "provider": "e2b"});
+        assert_eq!(told(elsewhere, true, true).as_deref(), Some("provider"));
         assert_eq!(told(json!({"command": "x"}), false, false), None);
     }
 

@@ -190,16 +190,44 @@ async fn a_runsc_that_does_not_work_is_as_good_as_none() {
 
 /// What asks for gVisor fails, says why and leaves nothing; asking less is not tried instead.
 async fn refuses_gvisor(daemon: &Daemon) {
-    for (name, field, value) in
-        [("required", "require", "gvisor"), ("chosen", "provider", "gvisor")]
-    {
-        let body = with(json!({"name": name, "image": image("wayward")}), field, json!(value));
+    for (name, field, kind) in [
+        ("required", "require", "isolation_unavailable"),
+        ("chosen", "provider", "provider_unavailable"),
+    ] {
+        let body = with(json!({"name": name, "image": image("wayward")}), field, json!("gvisor"));
         let server = daemon.settle(&body).await;
         assert_eq!(server["status"], "error", "{server:#}");
-        assert_eq!(server["error"]["kind"], "isolation_unavailable", "{server:#}");
+        assert_eq!(server["error"]["kind"], kind, "{server:#}");
         let said = text(&server["error"]["message"]).to_lowercase();
         assert!(said.contains("gvisor") || said.contains("runsc"), "{server:#}");
         assert!(server["error"]["hint"].is_string(), "{server:#}");
+        assert!(containers_of(&server).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_cannot_be_launched_is_accepted_and_answered_with_the_reason() {
+    // covers: HST-5.3
+    let daemon = Daemon::start().await;
+    let host = daemon.get("/host").await.expect(200);
+    let names: Vec<_> =
+        host["providers"].as_array().unwrap().iter().map(|one| text(&one["name"])).collect();
+    assert_eq!(names, ["gvisor", "firecracker", "e2b", "krun", "podman"], "{host:#}");
+    for name in ["firecracker", "e2b"] {
+        let body = json!({"name": name, "image": image("wayward"), "provider": name});
+        let checked = daemon.post("/mcp/validate", &body).await.expect(200);
+        assert_eq!(checked["errors"], json!([]), "{checked:#}");
+        let warnings = checked["warnings"].as_array().unwrap();
+        let warning = warnings.iter().find(|warning| warning["field"] == "provider").unwrap();
+        let mut reported = host["providers"].as_array().unwrap().iter();
+        let reported = reported.find(|one| one["name"] == name).unwrap();
+        assert_eq!(reported["available"], false, "{host:#}");
+        let reason = text(&reported["reason"]);
+        assert!(text(&warning["message"]).contains(&reason), "{warning:#} {reason}");
+        let server = daemon.settle(&body).await;
+        assert_eq!((&server["status"], &server["provider"]), (&json!("error"), &json!(name)));
+        assert_eq!(server["error"]["kind"], "provider_unavailable", "{server:#}");
+        assert!(text(&server["error"]["message"]).contains(&reason), "{server:#}");
         assert!(containers_of(&server).await.is_empty());
     }
 }

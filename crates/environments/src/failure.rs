@@ -19,6 +19,8 @@ pub enum Kind {
     NotFound,
     /// As many as allowed are there already.
     LimitExceeded,
+    /// The isolation provider cannot run environments.
+    ProviderUnavailable,
     /// It took longer than it may.
     Timeout,
     /// The arguments cannot be meant.

@@ -233,6 +233,25 @@ pub struct HostView {
     pub path: String,
     /// In a fixed order.
     pub programs: Vec<ProgramView>,
+    /// The isolation providers for containers: in the order in which they are preferred, then
+    /// those used only if they are named, then the fallback.
+    #[serde(default)]
+    pub providers: Vec<IsolationProviderView>,
+}
+
+/// An isolation provider for containers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IsolationProviderView {
+    /// Its name in registrations.
+    pub name: String,
+    /// Whether its program is installed.
+    pub installed: bool,
+    /// Whether it can run containers on this machine.
+    pub available: bool,
+    /// Why it is not available.
+    pub reason: Option<String>,
+    /// Its OCI runtime with its flags, if it is available.
+    pub runtime: Option<String>,
 }
 
 /// A program of this machine.

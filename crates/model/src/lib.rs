@@ -32,8 +32,8 @@ pub use budget::{Budget, Charge};
 pub use environment::{
     ChangedFile, EnvironmentCommand, EnvironmentDestroyed, EnvironmentDiff, EnvironmentList,
     EnvironmentLog, EnvironmentPort, EnvironmentState, EnvironmentStep, EnvironmentView, HostView,
-    ProgramView, RepositoryError, RepositoryView, SecretDecision, SecretList, SecretState,
-    SecretView,
+    IsolationProviderView, ProgramView, RepositoryError, RepositoryView, SecretDecision,
+    SecretList, SecretState, SecretView,
 };
 pub use error::{ErrorBody, ErrorDetail, ErrorKind, FieldError};
 pub use event::{

@@ -58,16 +58,47 @@ pub enum RestartPolicy {
     Never,
 }
 
-/// Who isolates the server.
+/// The isolation provider of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
     /// gVisor's `runsc` under Podman.
     Gvisor,
+    /// A Firecracker microVM. Accepted and answered with `provider_unavailable`: this version has
+    /// no launcher for it.
+    Firecracker,
+    /// A sandbox of the E2B service. Accepted and answered with `provider_unavailable`: this
+    /// version has no launcher for it.
+    E2b,
+    /// A libkrun microVM: the OCI runtime `krun` under Podman. Used only if it is named.
+    Krun,
     /// Podman with its usual OCI runtime.
     Podman,
     /// A plain process on this machine.
     Process,
+}
+
+impl Provider {
+    /// The providers tried for a container whose registration names none, best first. A
+    /// container runs with [`Provider::Podman`] if none of them is available.
+    pub const PREFERENCE: [Self; 3] = [Self::Gvisor, Self::Firecracker, Self::E2b];
+
+    /// The first of [`Self::PREFERENCE`] that `is_available`, else Podman's own OCI runtime.
+    pub fn preferred(is_available: impl Fn(Self) -> bool) -> Self {
+        Self::PREFERENCE.into_iter().find(|one| is_available(*one)).unwrap_or(Self::Podman)
+    }
+
+    /// Its name in registrations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gvisor => "gvisor",
+            Self::Firecracker => "firecracker",
+            Self::E2b => "e2b",
+            Self::Krun => "krun",
+            Self::Podman => "podman",
+            Self::Process => "process",
+        }
+    }
 }
 
 /// How many server processes serve the clients.
@@ -322,5 +353,38 @@ impl ServerSpec {
             ..spec.clone()
         };
         as_run(self) == as_run(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preferred_provider_is_the_first_available_of_gvisor_firecracker_e2b() {
+        // covers: HST-5.3
+        use Provider::{E2b, Firecracker, Gvisor, Krun, Podman, Process};
+        let never = [Krun, Process];
+        for (available, expected) in [
+            (&[Gvisor, Firecracker, E2b][..], Gvisor),
+            (&[Gvisor, E2b], Gvisor),
+            (&[Gvisor, Firecracker], Gvisor),
+            (&[Gvisor], Gvisor),
+            (&[Firecracker, E2b], Firecracker),
+            (&[Firecracker], Firecracker),
+            (&[E2b], E2b),
+            (&[], Podman),
+        ] {
+            let is_available = |one| available.contains(&one) || never.contains(&one);
+            assert_eq!(Provider::preferred(is_available), expected, "{available:?}");
+        }
+    }
+
+    #[test]
+    fn a_provider_is_named_as_it_is_written() {
+        use Provider::{E2b, Firecracker, Gvisor, Krun, Podman, Process};
+        for provider in [Gvisor, Firecracker, E2b, Krun, Podman, Process] {
+            assert_eq!(serde_json::json!(provider), provider.name());
+        }
     }
 }

@@ -148,10 +148,13 @@ fn check_container(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
         wrong.say("image", reason);
     }
     if spec.provider == Some(Provider::Process) {
-        wrong.say("provider", "an image runs in a container: `gvisor` or `podman`");
+        wrong.say("provider", "an image runs in a container: `gvisor`, `podman` or `krun`");
     }
-    if spec.require == Some(Requirement::Gvisor) && spec.provider == Some(Provider::Podman) {
-        wrong.say("require", "`gvisor` is required and `podman` is the `provider`");
+    if spec.require == Some(Requirement::Gvisor)
+        && let Some(provider) = spec.provider.filter(|provider| *provider != Provider::Gvisor)
+    {
+        let message = format!("`gvisor` is required and `{}` is the `provider`", provider.name());
+        wrong.say("require", message);
     }
     if spec.cwd.as_deref().is_some_and(|cwd| wrong_path(cwd).is_some()) {
         wrong.say("cwd", "is not an absolute path in the container");
@@ -375,9 +378,13 @@ mod tests {
     fn providers_and_requirements_do_not_contradict_each_other() {
         // covers: HST-5.3
         assert_eq!(wrong_in(json!({"provider": "process"})), ["provider"]);
-        let both = json!({"provider": "podman", "require": "gvisor"});
-        assert_eq!(wrong_in(both), ["require"]);
-        assert_eq!(wrong_in(json!({"provider": "firecracker"})), ["provider"]);
+        for other in ["podman", "firecracker", "e2b", "krun"] {
+            let both = json!({"provider": other, "require": "gvisor"});
+            assert_eq!(wrong_in(both), ["require"], "{other}");
+            // Whether a provider is available is answered when the server starts.
+            assert_eq!(wrong_in(json!({"provider": other})), Vec::<String>::new(), "{other}");
+        }
+        assert_eq!(wrong_in(json!({"provider": "kata"})), ["provider"]);
     }
 
     #[test]

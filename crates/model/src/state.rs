@@ -138,8 +138,10 @@ pub enum FailureKind {
     LoginRequired,
     /// The image could not be fetched.
     ImagePullFailed,
-    /// The isolation that was asked for is not to be had.
+    /// The required isolation (`require`) is not available.
     IsolationUnavailable,
+    /// The provider named in `provider` is not available; the message has the reason.
+    ProviderUnavailable,
     /// A port that was asked for is taken.
     PortInUse,
     /// The container could not be made or started.

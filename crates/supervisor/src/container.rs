@@ -280,7 +280,8 @@ fn kind(error: &PodmanError) -> FailureKind {
         PodmanError::Unreachable { .. }
         | PodmanError::Insecure { .. }
         | PodmanError::WrongPlatform { .. } => FailureKind::ImagePullFailed,
-        PodmanError::ProviderUnavailable { .. } | PodmanError::WrongRuntime { .. } => {
+        PodmanError::ProviderUnavailable { .. } => FailureKind::ProviderUnavailable,
+        PodmanError::RequirementUnmet { .. } | PodmanError::WrongRuntime { .. } => {
             FailureKind::IsolationUnavailable
         }
         PodmanError::PortTaken { .. } => FailureKind::PortInUse,
@@ -334,9 +335,10 @@ mod tests {
                 FailureKind::LoginRequired,
             ),
             (
-                PodmanError::ProviderUnavailable { provider: "gvisor", reason: text() },
-                FailureKind::IsolationUnavailable,
+                PodmanError::ProviderUnavailable { provider: "krun", reason: text() },
+                FailureKind::ProviderUnavailable,
             ),
+            (PodmanError::RequirementUnmet { reason: text() }, FailureKind::IsolationUnavailable),
             (PodmanError::PortTaken { message: text() }, FailureKind::PortInUse),
             (PodmanError::Storage { message: text() }, FailureKind::ContainerFailed),
         ] {

@@ -68,6 +68,9 @@ export function ContainerFields({ form }: { form: ServerForm }) {
             ["", t("form.providers.auto")],
             ["gvisor", t("form.providers.gvisor")],
             ["podman", t("form.providers.podman")],
+            ["krun", t("form.providers.krun")],
+            ["firecracker", t("form.providers.firecracker")],
+            ["e2b", t("form.providers.e2b")],
           ]}
         />
       </div>

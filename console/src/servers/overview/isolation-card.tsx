@@ -21,14 +21,20 @@ export function IsolationCard({ server }: { server: ServerView }) {
       </Card>
     );
   }
+  return (
+    <Card title={t("overview.isolation")} hint={t("overview.isolationHint")}>
+      <IsolationFacts isolation={isolation} />
+    </Card>
+  );
+}
+
+/** The effective isolation of a server or an environment, one row per value. */
+export function IsolationFacts({ isolation }: { isolation: Record<string, unknown> }) {
+  const { t } = useTranslation();
   const name = (key: string) =>
     key in NAMES ? t(`overview.isolationKeys.${key as Known}`) : sentence(key.replaceAll("_", " "));
   const keys = [...KNOWN.filter((key) => key in isolation), ...Object.keys(isolation).filter((key) => !(key in NAMES))];
-  return (
-    <Card title={t("overview.isolation")} hint={t("overview.isolationHint")}>
-      <Facts facts={keys.map((key) => [name(key), <Value key={key} value={readable(key, isolation[key], t)} />])} />
-    </Card>
-  );
+  return <Facts facts={keys.map((key) => [name(key), <Value key={key} value={readable(key, isolation[key], t)} />])} />;
 }
 
 /** What a person reads of a fact; what is not known here stays as it is. */
@@ -40,6 +46,8 @@ export function readable(key: string, value: unknown, t: TFunction): unknown {
     const keeper = KEEPERS.find(([sign]) => String(value).includes(sign));
     return keeper ? t(`overview.diskKeepers.${keeper[1]}`) : value;
   }
+  if (key === "mount_flags" && typeof value === "object" && value !== null)
+    return Object.entries(value).map(([path, flags]) => `${path}: ${(flags as string[]).join(", ")}`);
   if (key === "mounts" && Array.isArray(value)) return value.map((mount) => mountWords(mount as Mount, t));
   return value;
 }

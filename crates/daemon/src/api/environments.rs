@@ -6,8 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use cofer_model::{
     EnvironmentDestroyed, EnvironmentDiff, EnvironmentList, EnvironmentLog, ErrorBody, HostView,
-    SecretDecision, SecretList,
+    IsolationProviderView, SecretDecision, SecretList,
 };
+use cofer_runtime::podman::ProviderReport;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -87,11 +88,19 @@ pub(crate) async fn decide_secret(
     Ok(Json(app.machine.decide_secret(decision).await?))
 }
 
-/// The programs that servers and environments are run with, as the daemon finds them.
+/// The programs that servers and environments are run with, and the isolation providers for
+/// containers with their availability. The first request waits for the providers' trials.
 #[utoipa::path(get, path = "/host", tag = "environments",
     responses((status = 200, body = HostView)))]
 pub(crate) async fn host(State(app): State<App>) -> Json<HostView> {
-    Json(app.machine.host().await)
+    let (mut host, providers) = tokio::join!(app.machine.host(), app.containers.providers());
+    host.providers = providers.into_iter().map(provider_view).collect();
+    Json(host)
+}
+
+fn provider_view(report: ProviderReport) -> IsolationProviderView {
+    let ProviderReport { provider, installed, available, reason, runtime } = report;
+    IsolationProviderView { name: provider.to_owned(), installed, available, reason, runtime }
 }
 
 /// An empty parameter is one that was not given.

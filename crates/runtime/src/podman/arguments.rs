@@ -113,7 +113,7 @@ impl Launch<'_> {
         if plan.stdio {
             args.push("--interactive".to_owned());
         }
-        if self.init {
+        if self.init && self.runtime.allows_init() {
             args.push("--init".to_owned());
         }
         args.extend(plan.user.iter().map(|user| format!("--user={user}")));
@@ -265,6 +265,21 @@ pub(crate) mod tests {
             assert!(!args.iter().any(|arg| arg == gone), "{gone}");
         }
         assert!(!args.iter().any(|arg| arg.starts_with("--tmpfs")), "the volume is at /tmp");
+    }
+
+    #[test]
+    fn a_microvm_gets_no_init() {
+        let (plan, info) = (plan(), info());
+        let has_init = |provider: &'static str| {
+            let program = Some(provider.to_owned());
+            let runtime = RuntimeChoice { provider, program, flags: Vec::new() };
+            let files = Path::new("/state/r");
+            let (owner, daemon, run) = ("o", "d", "r");
+            let (plan, info, runtime) = (&plan, &info, &runtime);
+            let launch = Launch { plan, info, runtime, owner, daemon, run, files, init: true };
+            launch.arguments().iter().any(|arg| arg == "--init")
+        };
+        assert!(has_init("podman") && !has_init("krun"));
     }
 
     #[test]

@@ -126,13 +126,17 @@ impl Bundle {
         let mut places: Vec<PathBuf> =
             mounts.filter(|mount| mount.writable).filter_map(|mount| mount.place).collect();
         if !self.read_only_root() {
-            // The overlay's parts lie side by side: `merged` is what the container sees, `diff`
-            // what it has written.
-            let root = PathBuf::from(self.root()?.get("path")?.as_str()?);
-            let layer = root.file_name().filter(|name| *name == "merged").map(|_| "diff")?;
-            places.push(root.parent()?.join(layer));
+            places.push(self.layer()?);
         }
         Some(places)
+    }
+
+    /// Its root layer. The overlay's parts lie side by side: `merged` is the root that the
+    /// container sees, `diff` what it has written.
+    pub(crate) fn layer(&self) -> Option<PathBuf> {
+        let root = PathBuf::from(self.root()?.get("path")?.as_str()?);
+        let layer = root.file_name().filter(|name| *name == "merged").map(|_| "diff")?;
+        Some(root.parent()?.join(layer))
     }
 }
 

@@ -5,7 +5,7 @@ use cofer_model::Network;
 /// Which OCI runtime a container is run by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuntimeChoice {
-    /// Who isolates by it: `gvisor`, `firecracker` or `podman`.
+    /// The isolation provider: `gvisor`, `krun` or `podman`.
     pub(crate) provider: &'static str,
     /// What Podman is to be told, where it is not its default.
     pub(crate) program: Option<String>,
@@ -14,6 +14,17 @@ pub(crate) struct RuntimeChoice {
 }
 
 impl RuntimeChoice {
+    /// The engine's own default.
+    pub(crate) fn of_engine() -> Self {
+        Self { provider: "podman", program: None, flags: Vec::new() }
+    }
+
+    /// Whether Podman can put an init into the container. A krun guest does not find the program
+    /// that `--init` mounts (containers/podman#21083).
+    pub(crate) fn allows_init(&self) -> bool {
+        self.provider != "krun"
+    }
+
     /// Podman's global flags for it. A sandbox that shares the host's network can have it only
     /// as it is.
     pub(crate) fn global_flags(&self, network: Network) -> Vec<String> {

@@ -144,7 +144,7 @@ impl Container {
         self.shared.pid
     }
 
-    /// Who isolates it: `gvisor`, `firecracker` or `podman`.
+    /// The isolation provider: `gvisor`, `krun` or `podman`.
     pub fn provider(&self) -> &'static str {
         self.shared.provider
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -68,6 +69,12 @@ pub fn effective_isolation(container: &RunningContainer<'_>) -> Value {
 /// force.
 pub fn limit_warnings(info: &Info, isolation: &Value) -> Vec<String> {
     shortfall::of_limits(info, |controller| isolation[controller].is_number())
+}
+
+/// The directory of this machine that holds what a running container wrote to its root.
+pub fn writable_layer(pid: u32, id: &str) -> Option<PathBuf> {
+    let witness = Witness::of(pid, id);
+    Bundle::read(witness.bundle.as_deref()?, id)?.layer()
 }
 
 /// Whether its user ids are not this machine's.

@@ -141,7 +141,13 @@ pub enum PodmanError {
         /// The runtime's words.
         message: String,
     },
-    /// What was asked to isolate the server cannot.
+    /// The required isolation is not available.
+    #[error("gvisor is required and not available: {reason}")]
+    RequirementUnmet {
+        /// Why.
+        reason: String,
+    },
+    /// The named provider is not available.
     #[error("{provider} is not available: {reason}")]
     ProviderUnavailable {
         /// The provider.
@@ -261,8 +267,12 @@ impl PodmanError {
             Self::Runtime { .. } | Self::Failed { .. } => {
                 "run the image by hand with `podman run` to see more"
             }
+            Self::RequirementUnmet { .. } => {
+                "set gVisor up on this machine (`cofer doctor` has the details), or remove `require`"
+            }
             Self::ProviderUnavailable { .. } => {
-                "set it up on this machine, or leave `provider` and `require` away"
+                "`cofer doctor` lists the providers of this machine; name one of them in \
+                 `provider`, or remove it"
             }
             Self::WrongRuntime { .. } => {
                 "check the `runtimes` in containers.conf; the server is not run with less \

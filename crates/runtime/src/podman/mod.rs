@@ -39,6 +39,7 @@ mod probe;
 mod providers;
 mod shortfall;
 mod sweep;
+mod trial;
 mod volumes;
 mod witness;
 
@@ -57,7 +58,7 @@ use tokio_util::task::TaskTracker;
 use client::{Client, PATIENCE};
 pub use container::{Container, EndCause};
 pub use disk::size as disk_usage;
-pub use effective::{RunningContainer, effective_isolation, limit_warnings};
+pub use effective::{RunningContainer, effective_isolation, limit_warnings, writable_layer};
 pub use error::PodmanError;
 pub use hardening::{isolation_arguments, layer_size_argument, limit_arguments};
 pub use image::Image;

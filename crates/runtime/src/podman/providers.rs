@@ -1,5 +1,5 @@
-//! Who can isolate a container on this machine. A runtime counts as there when it has run a
-//! tiny container: some are installed and cannot work, and say so only then.
+//! The isolation providers of this machine: which are available, why the others are not, and
+//! which one runs a container. An OCI runtime counts as available once its trial has passed.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,23 +7,15 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cofer_model::{Network, Provider, Requirement};
-use rustix::process::Signal;
+use cofer_model::{Provider, Requirement};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::arguments::ID_FILE;
+use super::Podman;
 use super::choice::RuntimeChoice;
-use super::complaint;
 use super::error::PodmanError;
-use super::label;
 use super::plan::ContainerPlan;
 use super::probe;
-use super::{Podman, files::RunFiles};
-use crate::proc::Snapshot;
-
-/// How long a tiny container may take; one takes a second.
-const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// A runtime that did not work is tried again after this.
 const RETRY_AFTER: Duration = Duration::from_secs(300);
@@ -52,16 +44,20 @@ const GVISOR_WAYS: [&[&str]; 5] = [
     &["platform=ptrace", "network=host"],
 ];
 
-/// gVisor's own.
-const GVISOR_RUNTIMES: [&str; 1] = ["runsc"];
+/// gVisor's OCI runtime.
+const RUNSC: &str = "runsc";
 
-/// Runtimes that give a container a machine of its own.
-const MICROVM_RUNTIMES: [&str; 3] = ["krun", "kata-fc", "kata-runtime"];
+/// libkrun's OCI runtime. Kata has none any more: its OCI commands were removed in 2.0.
+const KRUN: &str = "krun";
 
-/// One provider and whether it can be had.
+const NO_FIRECRACKER: &str = "this version of Cofer cannot launch Firecracker microVMs";
+
+const NO_E2B: &str = "this version of Cofer cannot launch sandboxes of the E2B service";
+
+/// One provider and its availability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderReport {
-    /// `gvisor`, `firecracker`, `e2b` or `podman`.
+    /// `gvisor`, `firecracker`, `e2b`, `krun` or `podman`.
     pub provider: &'static str,
     /// Whether its program is there, working or not.
     pub installed: bool,
@@ -73,11 +69,19 @@ pub struct ProviderReport {
     pub runtime: Option<String>,
 }
 
-/// What was found out about the runtimes.
-#[derive(Debug, Default)]
+/// The results of trials.
+#[derive(Debug)]
 pub(crate) struct Providers {
     gvisor: Mutex<Option<Remembered>>,
-    microvm: Mutex<Option<Remembered>>,
+    krun: Mutex<Option<Remembered>>,
+    /// The device that a microVM needs.
+    kvm: PathBuf,
+}
+
+impl Default for Providers {
+    fn default() -> Self {
+        Self { gvisor: Mutex::default(), krun: Mutex::default(), kvm: "/dev/kvm".into() }
+    }
 }
 
 /// A result, and what it holds for.
@@ -104,72 +108,97 @@ struct Found {
 }
 
 impl Podman {
-    /// Every provider, best first, with the reason where it is not available. Tries what was
-    /// not tried yet.
+    /// Every provider with its availability and the reason if it is not available: in the order
+    /// of preference, then those used only if they are named, then the fallback. Runs the trials
+    /// that were not run yet.
     pub async fn providers(&self) -> Vec<ProviderReport> {
         let engine = self.info().await;
-        let (gvisor, microvm, podman) = match &engine {
-            Ok(info) => (self.gvisor().await, self.microvm().await, Ok(info.runtime.clone())),
-            Err(error) => {
-                let reason = error.to_string();
-                (Err(reason.clone()), Err(reason.clone()), Err(reason))
-            }
-        };
-        let of_choice = |provider, names, result: Result<RuntimeChoice, String>| {
-            let installed = self.find_runtime(names).is_some();
-            report(provider, installed, result.map(|choice| choice.in_words()))
-        };
-        let elsewhere = "it is a service elsewhere, and no access to it is set up".to_owned();
-        vec![
-            of_choice("gvisor", &GVISOR_RUNTIMES, gvisor),
-            of_choice("firecracker", &MICROVM_RUNTIMES, microvm),
-            report("e2b", false, Err(elsewhere)),
-            report("podman", !matches!(engine, Err(PodmanError::NotInstalled { .. })), podman),
-        ]
+        let mut reports = Vec::new();
+        for provider in Provider::PREFERENCE.into_iter().chain([Provider::Krun]) {
+            let runtime = match (&engine, provider) {
+                (Err(error), Provider::Gvisor | Provider::Krun) => Err(error.to_string()),
+                _ => self.availability(provider).await.map(|choice| choice.in_words()),
+            };
+            let installed = match provider {
+                Provider::Gvisor => self.find_runtime(RUNSC).is_some(),
+                Provider::Krun => self.find_runtime(KRUN).is_some(),
+                _ => false,
+            };
+            reports.push(report(provider, installed, runtime));
+        }
+        let installed = !matches!(engine, Err(PodmanError::NotInstalled { .. }));
+        let runtime = engine.map(|info| info.runtime.clone()).map_err(|error| error.to_string());
+        reports.push(report(Provider::Podman, installed, runtime));
+        reports
     }
 
-    /// What runs the container: what was asked for, else the best there is.
+    /// The OCI runtime of a container: the named provider's, else the preferred one's.
     pub(crate) async fn choose(&self, plan: &ContainerPlan) -> Result<RuntimeChoice, PodmanError> {
-        let default = RuntimeChoice { provider: "podman", program: None, flags: Vec::new() };
-        let must = plan.require == Some(Requirement::Gvisor);
-        match plan.provider {
-            Some(Provider::Podman) if must => {
-                let reason = "`provider` names another".to_owned();
-                Err(PodmanError::ProviderUnavailable { provider: "gvisor", reason })
-            }
-            Some(Provider::Podman) => Ok(default),
-            Some(Provider::Process) => Err(PodmanError::BadPlan {
-                what: "`provider: process`".to_owned(),
-                why: "an image runs in a container",
+        let named = plan.provider;
+        if named == Some(Provider::Process) {
+            let what = "`provider: process`".to_owned();
+            return Err(PodmanError::BadPlan { what, why: "an image runs in a container" });
+        }
+        if plan.require == Some(Requirement::Gvisor) {
+            let runtime = match named.filter(|provider| *provider != Provider::Gvisor) {
+                Some(other) => Err(format!("`provider` is `{}`", other.name())),
+                None => self.availability(Provider::Gvisor).await,
+            };
+            return runtime.map_err(|reason| PodmanError::RequirementUnmet { reason });
+        }
+        match named {
+            Some(provider) => self.availability(provider).await.map_err(|reason| {
+                PodmanError::ProviderUnavailable { provider: provider.name(), reason }
             }),
-            Some(Provider::Gvisor) | None => match self.gvisor().await {
-                Ok(choice) => Ok(choice),
-                Err(reason) if must || plan.provider.is_some() => {
-                    Err(PodmanError::ProviderUnavailable { provider: "gvisor", reason })
-                }
-                Err(_) => Ok(self.microvm().await.unwrap_or(default)),
-            },
+            None => Ok(self.preferred().await),
+        }
+    }
+
+    /// The first available provider in the order of preference, else Podman's own runtime.
+    async fn preferred(&self) -> RuntimeChoice {
+        let mut available = Vec::new();
+        for provider in Provider::PREFERENCE {
+            if let Ok(choice) = self.availability(provider).await {
+                available.push((provider, choice));
+            }
+        }
+        let best =
+            Provider::preferred(|one| available.iter().any(|(provider, _)| *provider == one));
+        let choice = available.into_iter().find(|(provider, _)| *provider == best);
+        choice.map_or_else(RuntimeChoice::of_engine, |(_, choice)| choice)
+    }
+
+    /// The provider's runtime, or the reason why it is not available.
+    async fn availability(&self, provider: Provider) -> Result<RuntimeChoice, String> {
+        match provider {
+            Provider::Gvisor => self.gvisor().await,
+            Provider::Krun => self.krun().await,
+            Provider::Firecracker => Err(NO_FIRECRACKER.to_owned()),
+            Provider::E2b => Err(NO_E2B.to_owned()),
+            Provider::Podman => Ok(RuntimeChoice::of_engine()),
+            Provider::Process => Err("an image runs in a container".to_owned()),
         }
     }
 
     async fn gvisor(&self) -> Result<RuntimeChoice, String> {
         let mut memory = self.inner.providers.gvisor.lock().await;
-        let found = self.find_runtime(&GVISOR_RUNTIMES);
+        let found = self.find_runtime(RUNSC);
         let missing = "gVisor's `runsc` is not installed";
-        self.remembered(&mut memory, found, "gvisor", &GVISOR_WAYS, missing).await
+        self.remembered(&mut memory, found, Provider::Gvisor, &GVISOR_WAYS, missing).await
     }
 
-    async fn microvm(&self) -> Result<RuntimeChoice, String> {
-        let mut memory = self.inner.providers.microvm.lock().await;
-        let found = self.find_runtime(&MICROVM_RUNTIMES);
-        let missing = "no microVM runtime is installed (krun, kata-fc or kata-runtime)";
+    async fn krun(&self) -> Result<RuntimeChoice, String> {
+        let mut memory = self.inner.providers.krun.lock().await;
+        let found = self.find_runtime(KRUN);
+        let missing = "libkrun's OCI runtime `krun` is not installed";
+        let kvm = &self.inner.providers.kvm;
         if let Some(found) = &found
-            && let Err(error) = fs::File::options().read(true).write(true).open("/dev/kvm")
+            && let Err(error) = fs::File::options().read(true).write(true).open(kvm)
         {
-            let name = found.path.display();
-            return Err(format!("`{name}` is installed, but /dev/kvm cannot be used: {error}"));
+            let (name, kvm) = (found.path.display(), kvm.display());
+            return Err(format!("`{name}` is installed, but {kvm} cannot be used: {error}"));
         }
-        self.remembered(&mut memory, found, "firecracker", &[&[]], missing).await
+        self.remembered(&mut memory, found, Provider::Krun, &[&[]], missing).await
     }
 
     /// The last result while it holds, else a new one.
@@ -177,7 +206,7 @@ impl Podman {
         &self,
         memory: &mut Option<Remembered>,
         found: Option<Found>,
-        provider: &'static str,
+        provider: Provider,
         ways: &[&[&str]],
         missing: &str,
     ) -> Result<RuntimeChoice, String> {
@@ -190,8 +219,16 @@ impl Podman {
             None => Err(missing.to_owned()),
         };
         match &result {
-            Ok(choice) => tracing::info!(provider, runtime = choice.in_words(), "works here"),
-            Err(reason) => tracing::info!(provider, reason, "is not available"),
+            Ok(choice) => {
+                tracing::info!(
+                    provider = choice.provider,
+                    runtime = choice.in_words(),
+                    "works here"
+                );
+            }
+            Err(reason) => {
+                tracing::info!(provider = provider.name(), reason, "is not available");
+            }
         }
         *memory = Some(Remembered { found, at: Instant::now(), result: result.clone() });
         result
@@ -201,15 +238,16 @@ impl Podman {
     async fn try_ways(
         &self,
         found: &Found,
-        provider: &'static str,
+        provider: Provider,
         ways: &[&[&str]],
     ) -> Result<RuntimeChoice, String> {
         let mut reasons: Vec<String> = Vec::new();
         for way in ways {
             let flags = way.iter().map(|flag| (*flag).to_owned()).collect();
-            let choice =
-                RuntimeChoice { provider, program: Some(program_name(&found.path)), flags };
-            match self.try_runtime(&choice).await {
+            let program = Some(program_name(&found.path));
+            let choice = RuntimeChoice { provider: provider.name(), program, flags };
+            let tried = self.try_runtime(&choice).await;
+            match tried.and_then(|kernel| check_kernel(provider, &kernel)) {
                 Ok(()) => return Ok(choice),
                 Err(reason) => {
                     tracing::debug!(runtime = choice.in_words(), reason, "does not work");
@@ -221,46 +259,11 @@ impl Podman {
         Err(format!("`{}` is installed and does not work: {last}", found.path.display()))
     }
 
-    /// Runs a container that has nothing but a program of a hundred bytes.
-    async fn try_runtime(&self, choice: &RuntimeChoice) -> Result<(), String> {
-        let run = self.next_run();
-        let files =
-            RunFiles::make(&self.inner.state_dir, &run).map_err(|error| error.to_string())?;
-        let root = files.path().join("root");
-        write_program(&root).map_err(|error| format!("could not write the trial: {error}"))?;
-        let mut args = choice.global_flags(Network::Egress);
-        args.extend(["run", "--rm", "--pull=never", "--network=private"].map(str::to_owned));
-        args.extend(["--cap-drop=all", "--security-opt=no-new-privileges"].map(str::to_owned));
-        args.extend(["--read-only", "--read-only-tmpfs=false"].map(str::to_owned));
-        for (key, value) in [
-            (label::OWNER, &self.inner.owner),
-            (label::DAEMON, &self.inner.daemon),
-            (label::RUN, &run),
-        ] {
-            args.push(format!("--label={key}={value}"));
-        }
-        args.push(format!("--cidfile={}", files.path().join(ID_FILE).display()));
-        // Says that what stands where an image would is a directory.
-        args.extend(["--rootfs".to_owned(), root.display().to_string(), "/trial".to_owned()]);
-        match self.inner.client.run(&args, PROBE_LIMIT).await {
-            Ok(answer) if answer.status.code() == Some(probe::EXIT_CODE) => Ok(()),
-            Ok(answer) => {
-                self.remove_run(&run).await;
-                Err(complaint::message(&answer.stderr))
-            }
-            Err(error) => {
-                self.remove_run(&run).await;
-                end_sandbox(&files);
-                Err(error.to_string())
-            }
-        }
-    }
-
-    fn find_runtime(&self, names: &[&str]) -> Option<Found> {
+    fn find_runtime(&self, name: &str) -> Option<Found> {
         let path = self.inner.client.environment.get(OsStr::new("PATH"));
         let own = path.map(std::env::split_paths).into_iter().flatten();
-        let places: Vec<PathBuf> = PLACES.iter().map(PathBuf::from).chain(own).collect();
-        names.iter().find_map(|name| places.iter().find_map(|place| Found::at(place.join(name))))
+        let mut places = PLACES.iter().map(PathBuf::from).chain(own);
+        places.find_map(|place| Found::at(place.join(name)))
     }
 }
 
@@ -281,16 +284,32 @@ impl RuntimeChoice {
     }
 }
 
-fn report(
-    provider: &'static str,
-    installed: bool,
-    result: Result<String, String>,
-) -> ProviderReport {
+/// A microVM has a kernel of its own. A runtime that ran the trial on this machine's kernel gives
+/// no more isolation than any other (crun#1098: krun's exec ran on the host).
+fn check_kernel(provider: Provider, guest: &str) -> Result<(), String> {
+    if provider != Provider::Krun {
+        return Ok(());
+    }
+    let host = probe::host_kernel()
+        .map_err(|error| format!("the release of this machine's kernel cannot be read: {error}"))?;
+    if guest.is_empty() {
+        return Err("its trial container did not report its kernel".to_owned());
+    }
+    if guest == host {
+        return Err(format!(
+            "its trial container ran on this machine's kernel {host}: it is not a microVM"
+        ));
+    }
+    Ok(())
+}
+
+fn report(provider: Provider, installed: bool, result: Result<String, String>) -> ProviderReport {
     let (runtime, reason) = match result {
         Ok(runtime) => (Some(runtime), None),
         Err(reason) => (None, Some(reason)),
     };
-    ProviderReport { provider, installed, available: reason.is_none(), reason, runtime }
+    let available = reason.is_none();
+    ProviderReport { provider: provider.name(), installed, available, reason, runtime }
 }
 
 /// By name where Podman finds it by itself, so that `podman inspect` shows the name.
@@ -301,63 +320,6 @@ fn program_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn write_program(root: &Path) -> std::io::Result<()> {
-    fs::create_dir(root)?;
-    let path = root.join("trial");
-    fs::write(&path, probe::program())?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-/// Ends what a runtime that hung left running without its container.
-fn end_sandbox(files: &RunFiles) {
-    let Some(id) = files.read(ID_FILE).filter(|id| id.len() >= 32) else {
-        return;
-    };
-    for process in Snapshot::take().all() {
-        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-        if line.split(|byte| *byte == 0).any(|arg| arg == id.as_bytes()) {
-            process.signal(Signal::KILL);
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn found(stamp: u64) -> Option<Found> {
-        Some(Found { path: "/usr/bin/runsc".into(), stamp: (0, 0, stamp) })
-    }
-
-    fn remembered(result: Result<RuntimeChoice, String>) -> Remembered {
-        Remembered { found: found(1), at: Instant::now(), result }
-    }
-
-    #[test]
-    fn what_worked_holds_until_the_program_changes() {
-        let choice = RuntimeChoice { provider: "gvisor", program: None, flags: Vec::new() };
-        let known = remembered(Ok(choice));
-        let later = known.at + RETRY_AFTER * 10;
-        assert!(known.holds_for(found(1).as_ref(), later));
-        assert!(!known.holds_for(found(2).as_ref(), later));
-        assert!(!known.holds_for(None, later));
-    }
-
-    #[test]
-    fn what_did_not_work_is_tried_again_later() {
-        let known = remembered(Err("no".to_owned()));
-        assert!(known.holds_for(found(1).as_ref(), known.at));
-        assert!(!known.holds_for(found(1).as_ref(), known.at + RETRY_AFTER));
-    }
-
-    #[test]
-    fn a_runtime_is_named_as_podman_knows_it() {
-        assert_eq!(program_name(Path::new("/usr/bin/runsc")), "runsc");
-        assert_eq!(program_name(Path::new("/opt/bin/runsc")), "/opt/bin/runsc");
-    }
-
-    #[test]
-    fn gvisor_is_never_tried_on_kvm() {
-        assert!(!GVISOR_WAYS.iter().flat_map(|way| way.iter()).any(|flag| flag.contains("kvm")));
-    }
-}
+#[path = "providers_tests.rs"]
+mod tests;

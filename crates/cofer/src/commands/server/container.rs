@@ -40,7 +40,7 @@ pub(super) struct ContainerFlags {
     #[arg(long, value_name = "NETWORK", value_parser = PossibleValuesParser::new(["egress", "none", "host"]))]
     network: Option<String>,
     /// Who isolates it [default: gvisor where it works, else podman]
-    #[arg(long, value_name = "PROVIDER", value_parser = PossibleValuesParser::new(["gvisor", "podman", "process"]))]
+    #[arg(long, value_name = "PROVIDER", value_parser = PossibleValuesParser::new(["gvisor", "podman", "krun", "firecracker", "e2b", "process"]))]
     provider: Option<String>,
     /// Refuse to start it with less isolation than this
     #[arg(long, value_name = "PROVIDER", value_parser = PossibleValuesParser::new(["gvisor"]))]
