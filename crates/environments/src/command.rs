@@ -32,6 +32,7 @@ impl Environments {
         };
         let limit = Limit { longest: self.settings.run_limit, cancelled: cancelled.clone() };
         let executor = environment.awake(&self.podman).await?;
+        self.watch_disk(&environment);
         if order.background {
             let (folder, run) = (environment.home.background(), environment.home.run());
             let background = Background {
@@ -55,7 +56,13 @@ impl Environments {
             .as_ref()
             .map_or_else(|failure| format!("{:?}", failure.kind), |ran| ran.end.code().to_string());
         let mut kept = environment.keep(message(order, &code)).await;
-        let ran = ran?;
+        let ran = match ran {
+            // The container may have gone because of its disk limit.
+            Err(failure) if failure.kind == Kind::PreconditionFailed => {
+                return Err(environment.disk_failure().await.unwrap_or(failure));
+            }
+            ran => ran?,
+        };
         kept.warnings.extend(self.seen_since(&environment));
         let background = background::all(&environment.home.background(), &program.secrets);
         Ok(answer::ran(&environment, &ran, &kept, background))

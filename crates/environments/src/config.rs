@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use cofer_model::Provider;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind};
@@ -33,6 +34,9 @@ pub(crate) struct EnvironmentConfig {
     /// `NAME=env://…` or `NAME=file://…`: never a value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) secrets: Vec<String>,
+    /// The isolation provider: a repository can ask for a stronger one than the user's setting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) provider: Option<Provider>,
     /// What we do not have; told, not run.
     #[serde(skip_serializing)]
     pub(crate) services: Vec<serde_json::Value>,
@@ -172,6 +176,7 @@ mod tests {
             r#"{"secrets": ["=env://X"]}"#,
             r#"{"secrets": ["A=file://a\nb"]}"#,
             r#"{"setup_commands": ["a\u0000b"]}"#,
+            r#"{"provider": "kata"}"#,
         ] {
             assert!(read(&[(FILES[0], text)], None).is_err(), "{text}");
         }

@@ -24,6 +24,7 @@ use crate::layout::{Home, Layout};
 use crate::lock::Lock;
 use crate::look::{Look, Seen};
 use crate::podman::Start;
+use crate::provider;
 use crate::repository::{Commit, Repository, Settings, no_remote};
 use crate::run;
 use crate::state::{self, Author, Phase, State};
@@ -82,6 +83,7 @@ impl Environments {
             wish.image.as_deref(),
             &self.settings.default_image,
         )?;
+        provider::check(self.settings.isolation.provider, config.provider)?;
         // Refused before anything is made; the values are resolved again for each command.
         self.resolve_secrets(&repository, &config.secrets)?;
         let layout = repository.layout();
@@ -98,7 +100,8 @@ impl Environments {
             return Err(failure);
         }
         let mode = self.mode(&layout);
-        let state = begin(&repository, &layout, &id, &wish, &commit, mode, config, &settings);
+        let mut state = begin(&repository, &layout, &id, &wish, &commit, mode, config, &settings);
+        state.disk_limit = self.settings.isolation.limits.disk_bytes();
         let environment = Environment::new(repository, state);
         let mut made = Made::default();
         let making = Box::pin(self.make(environment.clone(), &commit, &settings, &mut made));
@@ -216,6 +219,7 @@ impl Environments {
         let empty = self.empty_submodules(&environment, commit).await?;
         warnings.extend(empty);
         environment.state.container_id = Some(self.start_container(&environment).await?);
+        self.watch_disk(&environment);
         environment
             .executor
             .listens(LISTENING)
@@ -301,6 +305,7 @@ impl Environments {
         let (run, gitfile, pidfile) = (home.run(), home.gitfile(), home.pidfile());
         let image = &state.config.base_image;
         let info = self.podman.info().await.map_err(|error| error.into_failure(image))?;
+        provider::check_engine(info)?;
         let start = Start {
             name: &state.container,
             id: &state.id,
@@ -374,6 +379,7 @@ fn begin(
         container: format!("cofer-{id}-{place:08x}"),
         container_id: None,
         config,
+        disk_limit: None,
         author: Author {
             name: settings.name.clone().unwrap_or_else(|| "Cofer".to_owned()),
             email: settings.email.clone().unwrap_or_else(|| "cofer@localhost".to_owned()),

@@ -74,6 +74,9 @@ impl Environment {
         if self.executor.listens(Duration::ZERO).await.is_ok() {
             return Ok(&self.executor);
         }
+        if let Some(failure) = self.disk_failure().await {
+            return Err(failure);
+        }
         tracing::info!(
             environment = self.state.id,
             "the container had stopped and is started again"

@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::answer::{self, UNKNOWN_CHANGES};
 use crate::base;
+use crate::disk::Watched;
 use crate::environment::{Environment, not_found};
 use crate::failure::{Attempt as _, Failure};
 use crate::id;
@@ -41,6 +42,7 @@ pub struct Environments {
     pub(crate) behind: TaskTracker,
     /// What goes on as long as this process does: reading what nobody wants.
     pub(crate) readers: TaskTracker,
+    pub(crate) watched: Watched,
 }
 
 #[derive(Debug, Clone)]
@@ -103,6 +105,7 @@ impl Environments {
             noted: Mutex::default(),
             behind: TaskTracker::new(),
             readers: TaskTracker::new(),
+            watched: Watched::default(),
         }
     }
 
@@ -321,6 +324,6 @@ pub(crate) fn is_free(lock: &Path) -> bool {
     matches!(Lock::try_now(lock), Ok(Some(_)))
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

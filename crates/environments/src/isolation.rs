@@ -2,7 +2,7 @@
 //! package managers need. Relaxations are settings of the user who runs Cofer. A repository
 //! cannot name any: its `environment.json` comes with the code that is to be isolated.
 
-use cofer_model::{Limits, Openings, is_capability};
+use cofer_model::{Limits, Openings, Provider, is_capability};
 
 /// What a package manager needs as the container's root, and nothing that reaches the machine:
 /// neither device nodes (MKNOD) nor raw sockets (NET_RAW) nor another root (SYS_CHROOT).
@@ -44,6 +44,8 @@ pub struct Isolation {
     /// The container's root is writable and has [`CAPABILITIES`]; the rest is closed unless the
     /// user opened it.
     pub openings: Openings,
+    /// The isolation provider.
+    pub provider: Option<Provider>,
 }
 
 impl Isolation {
@@ -80,7 +82,14 @@ impl Isolation {
                 _ => return wrong("COFER_ENV_PIDS", "a number above 0"),
             };
         }
-        Ok(Self { limits, openings: openings(variable)? })
+        let provider = match variable("COFER_ENV_PROVIDER") {
+            None => None,
+            Some(name) => match serde_json::from_value(name.trim().into()) {
+                Ok(provider) => Some(provider),
+                Err(_) => return wrong("COFER_ENV_PROVIDER", "a provider such as podman"),
+            },
+        };
+        Ok(Self { limits, openings: openings(variable)?, provider })
     }
 }
 
@@ -142,7 +151,8 @@ mod tests {
 
     #[test]
     fn without_settings_only_what_package_managers_need_is_open() {
-        let Isolation { limits, openings } = read(&[]).unwrap();
+        let Isolation { limits, openings, provider } = read(&[]).unwrap();
+        assert_eq!(provider, None);
         assert_eq!(openings.capabilities, CAPABILITIES);
         assert!(openings.writable_root && !openings.new_privileges && !openings.all_system_calls);
         assert!(limits.cores().unwrap() <= 2.0);
@@ -155,7 +165,8 @@ mod tests {
 
     #[test]
     fn limits_and_relaxations_are_settings() {
-        let Isolation { limits, openings } = read(&[
+        let Isolation { limits, openings, provider } = read(&[
+            ("COFER_ENV_PROVIDER", "gvisor"),
             ("COFER_ENV_CPUS", "0.5"),
             ("COFER_ENV_MEMORY", "256M"),
             ("COFER_ENV_PIDS", "64"),
@@ -170,6 +181,7 @@ mod tests {
         assert_eq!(limits.disk_bytes(), Some(1 << 30));
         assert_eq!(openings.capabilities[8..], ["NET_RAW", "SYS_PTRACE"]);
         assert!(openings.new_privileges && openings.all_system_calls);
+        assert_eq!(provider, Some(Provider::Gvisor));
     }
 
     #[test]
@@ -181,6 +193,7 @@ mod tests {
             ("COFER_ENV_PIDS", "0"),
             ("COFER_ENV_CAP_ADD", "ALL"),
             ("COFER_ENV_NEW_PRIVILEGES", "maybe"),
+            ("COFER_ENV_PROVIDER", "kata"),
             ("COFER_ENV_ALL_SYSTEM_CALLS", "yes"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();

@@ -144,6 +144,11 @@ impl Home {
         self.folder.join("pid")
     }
 
+    /// Exists after its container was killed over its disk limit.
+    pub(crate) fn disk_full(&self) -> PathBuf {
+        self.folder.join("disk-full")
+    }
+
     /// What stands in the worktree's `.git`, for the container read-only.
     pub(crate) fn gitfile(&self) -> PathBuf {
         self.folder.join("gitfile")

@@ -46,6 +46,9 @@ pub(crate) struct State {
     pub(crate) container: String,
     pub(crate) container_id: Option<String>,
     pub(crate) config: EnvironmentConfig,
+    /// Bytes that its container may write; none for environments of older versions.
+    #[serde(default)]
+    pub(crate) disk_limit: Option<u64>,
     /// Who its commits are by.
     pub(crate) author: Author,
     /// Whether the `cofer` remote is one that somebody made elsewhere, and has to be pushed to.

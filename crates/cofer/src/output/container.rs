@@ -27,8 +27,9 @@ pub(super) fn running_facts(server: &ServerView) -> Vec<(&'static str, String)> 
         facts.push(("MCP at", text::line(url)));
     }
     if let Some(Value::Object(isolation)) = &server.isolation {
-        let told =
-            isolation.iter().map(|(name, value)| format!("{}: {}", text::line(name), told(value)));
+        let told = isolation
+            .iter()
+            .map(|(name, value)| format!("{}: {}", text::line(name), value_words(value)));
         facts.push(("Isolation", lines(told)));
     }
     facts
@@ -67,7 +68,7 @@ pub(super) fn configured_facts(server: &ServerView) -> Vec<(&'static str, String
         });
         facts.push((
             "Openings",
-            lines(given.map(|(name, value)| format!("{name}: {}", told(value)))),
+            lines(given.map(|(name, value)| format!("{name}: {}", value_words(value)))),
         ));
     }
     facts
@@ -77,18 +78,19 @@ fn lines(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join("\n")
 }
 
-/// A value for people: words as they are, lists in a row.
-fn told(value: &Value) -> String {
+/// A JSON value as words: text as it is, lists in a row.
+pub(crate) fn value_words(value: &Value) -> String {
     match value {
         Value::Null => "unknown".to_owned(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::String(text) => text::line(text),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Array(items) => items.iter().map(told).collect::<Vec<_>>().join(", "),
+        Value::Array(items) => items.iter().map(value_words).collect::<Vec<_>>().join(", "),
         Value::Object(parts) => {
-            let parts =
-                parts.iter().map(|(name, value)| format!("{}={}", text::line(name), told(value)));
+            let parts = parts
+                .iter()
+                .map(|(name, value)| format!("{}={}", text::line(name), value_words(value)));
             parts.collect::<Vec<_>>().join(" ")
         }
         Value::Number(number) => number.to_string(),

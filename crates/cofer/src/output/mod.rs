@@ -12,6 +12,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use tokio::time::Instant;
 
+pub(crate) use container::value_words;
+
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const BUSY: Style = AnsiColor::Yellow.on_default();
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();

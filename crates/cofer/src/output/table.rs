@@ -54,6 +54,11 @@ pub(crate) fn server(server: &ServerView) -> String {
     for warning in &server.warnings {
         facts.push(("Warning", styled(BUSY, &text::line(warning))));
     }
+    self::facts(facts)
+}
+
+/// Names and values, a fact per line.
+pub(crate) fn facts(facts: Vec<(&'static str, String)>) -> String {
     let indent = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let lines: Vec<String> = facts
         .into_iter()

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cofer_e2e::run;
 use serde_json::{Value, json};
 
-use crate::workshop::{Agent, Workshop};
+use crate::workshop::{Agent, Workshop, error};
 
 /// The capabilities that docs/environments.md lists, in the kernel's order.
 const CAPABILITIES: [&str; 8] =
@@ -170,6 +170,31 @@ async fn memory_and_processes_are_bounded_and_other_environments_go_on() {
 }
 
 #[tokio::test]
+async fn an_environment_over_its_disk_limit_is_stopped_until_files_are_deleted() {
+    let workshop = Workshop::open().await;
+    let mut agent = workshop.agent_with(&[("COFER_ENV_DISK", "20M")]).await;
+    let created = agent.create("x").await;
+    assert_eq!(created["isolation"]["disk"], 20 << 20, "{created}");
+    let fill =
+        "echo kept > small; busybox dd if=/dev/zero of=big bs=1M count=60; busybox sleep 1000";
+    for command in [fill, "echo not now"] {
+        let failure = error(&agent.try_run("x", command).await, "limit_exceeded");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains(&(20 << 20).to_string()), "{failure}");
+        assert!(failure["recovery"].as_str().unwrap().contains("COFER_ENV_DISK"), "{failure}");
+    }
+    fs::remove_file(workshop.worktree("x").join("big")).unwrap();
+    assert_eq!(agent.run("x", "busybox cat small").await["stdout"], "kept\n");
+    // The container's own root counts too, and cannot be emptied from here.
+    let fill = "busybox dd if=/dev/zero of=/big bs=1M count=60; busybox sleep 1000";
+    for command in [fill, "echo not now"] {
+        error(&agent.try_run("x", command).await, "limit_exceeded");
+    }
+    agent.destroy("x").await;
+    workshop.is_tidy("x").await;
+}
+
+#[tokio::test]
 async fn relaxations_are_the_users_and_are_shown() {
     let workshop = Workshop::open().await;
     let open = [
@@ -188,6 +213,8 @@ async fn relaxations_are_the_users_and_are_shown() {
     let listed = workshop.cofer(&["env", "list", "--json"]).await;
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
     assert_eq!(listed["environments"][0]["isolation"], *isolation);
+    let shown = workshop.cofer(&["env", "show", "x"]).await;
+    assert!(shown.stdout.contains("seccomp: disabled"), "{}", shown.stdout);
     let daemon = workshop.daemon().await;
     let shown = daemon.get("/environments").await.expect(200);
     let repositories = shown["repositories"].as_array().unwrap();
@@ -196,10 +223,28 @@ async fn relaxations_are_the_users_and_are_shown() {
 }
 
 #[tokio::test]
+async fn a_provider_that_cannot_run_environments_is_refused_with_the_reason() {
+    let workshop = Workshop::open().await;
+    for provider in ["gvisor", "krun", "firecracker", "e2b"] {
+        let mut agent = workshop.agent_with(&[("COFER_ENV_PROVIDER", provider)]).await;
+        let refused = agent.try_create(json!({"title": "x"})).await;
+        let failure = error(&refused, "provider_unavailable");
+        assert!(failure["message"].as_str().unwrap().contains(provider), "{failure}");
+    }
+    workshop.write(".cofer/environment.json", r#"{"provider": "gvisor"}"#);
+    let mut agent = workshop.agent().await;
+    let refused = agent.try_create(json!({"title": "x"})).await;
+    let failure = error(&refused, "provider_unavailable");
+    assert!(failure["recovery"].as_str().unwrap().contains("environment.json"), "{failure}");
+    workshop.is_tidy("x").await;
+}
+
+#[tokio::test]
 async fn a_container_that_was_started_again_is_as_closed_as_before() {
     let workshop = Workshop::open().await;
     let mut agent = workshop.agent().await;
     let created = agent.create("x").await;
+    assert!(created["isolation"].is_object(), "{created}");
     let container = created["container_id"].as_str().unwrap();
     cofer_e2e::podman(&["kill", container]).await;
     let stopped = workshop.cofer(&["env", "list", "--json"]).await;

@@ -23,14 +23,9 @@ pub(super) async fn run(mut context: Context) -> Result<(), Failure> {
 
 fn render(listed: &[Listed], now: OffsetDateTime, width: Option<u16>) -> String {
     let rows = listed.iter().map(|listed| {
-        let state = match (listed.broken, listed.running) {
-            (true, _) => "Unfinished",
-            (false, true) => "Running",
-            (false, false) => "Stopped",
-        };
         let age = Duration::try_from(now - listed.created_at).unwrap_or_default();
         vec![
-            state.to_owned(),
+            state_word(listed).to_owned(),
             listed.id.clone(),
             text::age(age),
             text::line(&listed.image),
@@ -38,6 +33,14 @@ fn render(listed: &[Listed], now: OffsetDateTime, width: Option<u16>) -> String 
         ]
     });
     table::table(&["STATE", "ID", "AGE", "IMAGE", "TITLE"], rows, width)
+}
+
+pub(super) fn state_word(listed: &Listed) -> &'static str {
+    match (listed.broken, listed.running) {
+        (true, _) => "Unfinished",
+        (false, true) => "Running",
+        (false, false) => "Stopped",
+    }
 }
 
 #[cfg(test)]

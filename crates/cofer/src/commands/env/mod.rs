@@ -5,6 +5,7 @@ mod allow;
 mod history;
 mod list;
 mod shell;
+mod show;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,8 @@ use crate::output::{Output, text, warn};
 pub(crate) enum EnvCommand {
     /// List the environments of a repository
     List(Place),
+    /// Show one environment and the isolation in force in its container
+    Show(show::ShowArgs),
     /// Show what was done in an environment
     Log(history::LogArgs),
     /// Show what an environment changed
@@ -110,6 +113,7 @@ pub(crate) fn run(command: EnvCommand, json: bool) -> Result<(), Failure> {
     block_on(async {
         match command {
             EnvCommand::List(place) => list::run(Context::new(&place, json).await?).await,
+            EnvCommand::Show(args) => show::run(args, json).await,
             EnvCommand::Log(args) => history::log(args).await,
             EnvCommand::Diff(args) => history::diff(args).await,
             EnvCommand::Checkout(args) => history::checkout(args).await,
