@@ -313,7 +313,7 @@ export type Failure = {
 };
 
 /** Why a server is in `error`, in words a program can match. */
-export type FailureKind = "command_not_found" | "spawn_failed" | "exited_early" | "start_timeout" | "handshake_failed" | "crashed" | "out_of_memory" | "engine_unavailable" | "disk_full" | "image_missing" | "image_not_found" | "login_required" | "image_pull_failed" | "isolation_unavailable" | "provider_unavailable" | "port_in_use" | "container_failed" | "unreachable" | "tls_failed" | "unauthorized" | "forbidden" | "endpoint_not_found" | "http_error" | "credentials_missing" | "cycle" | "internal";
+export type FailureKind = "command_not_found" | "spawn_failed" | "exited_early" | "start_timeout" | "handshake_failed" | "crashed" | "out_of_memory" | "engine_unavailable" | "disk_full" | "image_missing" | "image_not_found" | "login_required" | "image_pull_failed" | "isolation_unavailable" | "provider_unavailable" | "port_in_use" | "container_failed" | "unreachable" | "tls_failed" | "unauthorized" | "forbidden" | "endpoint_not_found" | "http_error" | "credentials_missing" | "cycle" | "store_unavailable" | "internal";
 
 /** One thing that is wrong with a field, or worth a warning. */
 export type FieldError = {

@@ -133,6 +133,7 @@ export const en = {
       out_of_memory: "It used more memory than its limit",
       disk_full: "It wrote more than its disk limit",
       engine_unavailable: "The container engine does not work here",
+      store_unavailable: "Stopped: the daemon does not own its database",
       image_missing: "The image is not on this machine",
       image_not_found: "There is no such image",
       login_required: "The registry wants a login",

@@ -132,6 +132,7 @@ export const ja: Words = {
       out_of_memory: "メモリー制限を超えました",
       disk_full: "ディスク制限を超えて書き込みました",
       engine_unavailable: "コンテナエンジンを使えません",
+      store_unavailable: "停止中: デーモンがデータベースの所有権を失いました",
       image_missing: "イメージがこのマシンにありません",
       image_not_found: "イメージが存在しません",
       login_required: "レジストリへのログインが必要です",

@@ -162,6 +162,8 @@ pub enum FailureKind {
     CredentialsMissing,
     /// The server is the gateway of a Cofer daemon and leads back to this daemon.
     Cycle,
+    /// The daemon lost the ownership of its database; the server starts again once it has it back.
+    StoreUnavailable,
     /// Something on our side.
     Internal,
 }

@@ -9,6 +9,7 @@
 mod calls;
 mod container;
 mod events;
+mod fence;
 mod flight;
 mod launch;
 mod memory;

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use cofer_model::{Failure, Redactor, ServerId, ServerSpec, Status};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::calls::{ActivityLog, CallObserver, CallRecorder};
 use crate::events::EventBus;
+use crate::fence::Fence;
 use crate::flight::FlightRecorder;
 use crate::launch::Launcher;
 use crate::memory::Memory;
@@ -72,6 +73,7 @@ struct Inner {
     drivers: TaskTracker,
     /// What the drivers let run: readers, writers, log pumps.
     tasks: TaskTracker,
+    fence: Fence,
 }
 
 #[derive(Default)]
@@ -102,6 +104,7 @@ impl Supervisor {
             servers: RwLock::default(),
             drivers: TaskTracker::new(),
             tasks: TaskTracker::new(),
+            fence: Fence::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -204,6 +207,45 @@ impl Supervisor {
         self.inner.launcher.close().await;
     }
 
+    /// Stops every server, those of single sessions included, and lets none start until `resume`;
+    /// ends when nothing of them runs. Nothing of that is stored.
+    pub async fn suspend(&self, reason: Failure) {
+        self.inner.fence.raise(reason);
+        let suspended = self.list().into_iter().map(|handle| {
+            let (done, gone) = oneshot::channel::<()>();
+            let orders = handle.parts.orders.clone();
+            // A driver with many orders does not delay those of the others.
+            self.inner.tasks.spawn(async move { orders.send(Order::Suspend { done }).await.ok() });
+            gone
+        });
+        for gone in suspended.collect::<Vec<_>>() {
+            gone.await.ok();
+        }
+        self.inner.fence.sessions_gone().await;
+    }
+
+    /// Lets servers start again. Each one begins with `resume_server`.
+    pub fn resume(&self) {
+        self.inner.fence.lower();
+    }
+
+    /// Begins a server that was suspended as the store has it now; takes on one that is new.
+    pub async fn resume_server(
+        &self,
+        id: ServerId,
+        spec: ServerSpec,
+        failure: Option<Failure>,
+        proven: bool,
+    ) {
+        let Some(handle) = self.get(id) else {
+            self.restore(id, spec, failure, proven);
+            return;
+        };
+        let boot_slots = Some(Arc::clone(&self.inner.boot_slots));
+        let beginning = Beginning { spec: Arc::new(spec), proven, boot_slots };
+        handle.parts.orders.send(Order::Resume { beginning, failure }).await.ok();
+    }
+
     fn adopt(&self, first: Snapshot, beginning: Beginning) -> ServerHandle {
         let inner = &self.inner;
         let (id, spec) = (first.id, Arc::clone(&beginning.spec));
@@ -227,6 +269,7 @@ impl Supervisor {
                 launcher: Arc::clone(&inner.launcher),
                 tasks: inner.tasks.clone(),
                 max_message: inner.config.max_message,
+                fence: inner.fence.clone(),
             },
         });
         let handle = ServerHandle { parts: Arc::clone(&parts) };

@@ -18,6 +18,7 @@ use super::inbox::{Change, Order, Place, Standing, Step, configured, restarted};
 use super::report::Reporter;
 use super::restart::{CrashHistory, STABLE, patience};
 use super::run::{Opened, Outlets, Run};
+use crate::fence::FENCE_GRACE;
 use crate::launch::Launcher;
 use crate::supervisor::Graces;
 
@@ -43,9 +44,12 @@ pub(crate) struct Driver {
     crashes: CrashHistory,
     /// Where its first start waits for its turn, when the daemon starts many.
     boot_slots: Option<Arc<Semaphore>>,
+    /// Those who wait until nothing of it runs.
+    suspenders: Vec<oneshot::Sender<()>>,
 }
 
 /// How a driver begins.
+#[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) spec: Arc<ServerSpec>,
     /// Whether the server had been ready in an earlier daemon.
@@ -61,6 +65,7 @@ enum Next {
     BackingOff { failure: Failure, well: Duration },
     Waiting { failure: Failure, standing: Standing },
     Failed,
+    Suspended,
     Ended { remove: bool },
 }
 
@@ -87,15 +92,19 @@ impl Driver {
         orders: mpsc::Receiver<Order>,
     ) {
         let Beginning { spec, proven, boot_slots } = beginning;
-        let mut next = if parts.reporter.status() == Status::Error {
-            Next::Failed
-        } else if !spec.enabled {
-            Next::Idle
-        } else {
-            Next::Starting(if proven { Standing::Proven } else { Standing::Unproven })
+        let mut driver = Self {
+            parts: Arc::new(parts),
+            spec,
+            orders,
+            crashes: CrashHistory::default(),
+            boot_slots,
+            suspenders: Vec::new(),
         };
-        let parts = Arc::new(parts);
-        let mut driver = Self { parts, spec, orders, crashes: CrashHistory::default(), boot_slots };
+        // Raised before the drivers are ordered to suspend: one that begins later finds it here.
+        let mut next = match driver.parts.handle.means.fence.reason() {
+            Some(_) => Next::Suspended,
+            None => driver.first_state(proven),
+        };
         loop {
             next = match next {
                 Next::Idle => driver.idle().await,
@@ -104,8 +113,19 @@ impl Driver {
                 Next::BackingOff { failure, well } => driver.backing_off(failure, well).await,
                 Next::Waiting { failure, standing } => driver.waiting(failure, standing).await,
                 Next::Failed => driver.orders_in(Place::Failed).await,
+                Next::Suspended => driver.suspended().await,
                 Next::Ended { remove } => return driver.ended(remove),
             };
+        }
+    }
+
+    fn first_state(&self, proven: bool) -> Next {
+        if self.parts.reporter.status() == Status::Error {
+            Next::Failed
+        } else if !self.spec.enabled {
+            Next::Idle
+        } else {
+            Next::Starting(if proven { Standing::Proven } else { Standing::Unproven })
         }
     }
 
@@ -263,6 +283,34 @@ impl Driver {
         }
     }
 
+    /// Nothing runs and nothing is stored until the fence is lowered.
+    async fn suspended(&mut self) -> Next {
+        if let Some(failure) = self.parts.handle.means.fence.reason() {
+            self.parts.reporter.suspended(failure);
+        }
+        loop {
+            self.suspenders.clear();
+            match self.orders.recv().await {
+                Some(Order::Resume { beginning, failure }) => {
+                    let Beginning { spec, proven, boot_slots } = beginning;
+                    self.take(spec, false);
+                    self.boot_slots = boot_slots;
+                    self.crashes.reset();
+                    self.parts.reporter.resumed(failure);
+                    return self.first_state(proven);
+                }
+                Some(Order::Suspend { done }) => self.suspenders.push(done),
+                Some(Order::Configure { spec, forgive, ack }) => {
+                    self.take(spec, forgive);
+                    acknowledge(ack, ());
+                }
+                Some(Order::Restart { ack }) => acknowledge(ack, false),
+                Some(Order::Remove) => return Next::Ended { remove: true },
+                Some(Order::ShutDown) | None => return Next::Ended { remove: false },
+            }
+        }
+    }
+
     fn ended(self, remove: bool) {
         self.parts.reporter.ended();
         if remove {
@@ -302,6 +350,12 @@ impl Driver {
                 acknowledge(ack, leave.is_some());
                 leave
             }
+            Some(Order::Suspend { done }) => {
+                self.suspenders.push(done);
+                self.step(Step::Suspend, place).await
+            }
+            // It was never suspended, or has been resumed.
+            Some(Order::Resume { .. }) => None,
             Some(Order::Remove) => self.step(Step::End { remove: true }, place).await,
             Some(Order::ShutDown) | None => self.step(Step::End { remove: false }, place).await,
         }
@@ -324,6 +378,12 @@ impl Driver {
                     reporter.at_rest().await;
                 }
                 Some(Leave { next: Next::Idle, grace: stop })
+            }
+            Step::Suspend => {
+                if place.has_process() {
+                    reporter.stopping();
+                }
+                Some(Leave { next: Next::Suspended, grace: FENCE_GRACE })
             }
             Step::End { remove } => {
                 if place.has_process() {
@@ -363,7 +423,8 @@ impl Driver {
         self.parts.handle.set_live(None);
         tracing::info!(target: "MCP", server = %self.spec.name, pid = run.pid(), "stopping");
         self.parts.reporter.leaving(run.facts());
-        let how = run.stop(leave.grace).await;
+        let fence = &self.parts.handle.means.fence;
+        let how = run.stop(leave.grace, fence.out_of_time()).await;
         self.parts.reporter.process_stopped(how, leave.grace);
         leave.next
     }

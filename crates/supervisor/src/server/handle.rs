@@ -25,6 +25,7 @@ use super::private::PrivateServer;
 use super::reach::Reach;
 use super::snapshot::Snapshot;
 use crate::calls::{Beginning, CallRecorder, Start};
+use crate::fence::Fence;
 use crate::launch::{Facts, Launcher, Running};
 use crate::trace::{CallTrace, Origin};
 
@@ -58,6 +59,7 @@ pub(crate) struct Means {
     pub(crate) launcher: Arc<dyn Launcher>,
     pub(crate) tasks: TaskTracker,
     pub(crate) max_message: usize,
+    pub(crate) fence: Fence,
 }
 
 impl HandleParts {

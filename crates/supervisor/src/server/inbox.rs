@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use cofer_model::ServerSpec;
+use cofer_model::{Failure, ServerSpec};
 use tokio::sync::oneshot;
+
+use super::driver::Beginning;
 
 /// What a driver is told to do. It is acknowledged as soon as its effect can be seen.
 #[derive(Debug)]
@@ -14,6 +16,12 @@ pub(crate) enum Order {
     Configure { spec: Arc<ServerSpec>, forgive: bool, ack: oneshot::Sender<()> },
     /// Run anew; acknowledged with whether it will.
     Restart { ack: oneshot::Sender<bool> },
+    /// The fence is raised: stop, and wait for `Resume`. Dropping `done` acknowledges that nothing
+    /// of the server runs.
+    Suspend { done: oneshot::Sender<()> },
+    /// The fence is lowered: begin as after a start of the daemon, with the `failure` in which
+    /// the server was left.
+    Resume { beginning: Beginning, failure: Option<Failure> },
     /// The daemon ends: stop, and do not come back.
     ShutDown,
     /// The server is removed: stop, take the log away, and do not come back.
@@ -70,6 +78,8 @@ pub(super) enum Step {
     Start(Standing),
     /// Stop.
     Stop,
+    /// Stop until the fence is lowered.
+    Suspend,
     /// Stop for good.
     End { remove: bool },
 }

@@ -8,14 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use cofer_mcp::{BridgeConfig, Caller, Era};
 use cofer_model::{Failure, PeerInfo, PortMapping, ServerName, ServerSpec};
-use tokio::sync::broadcast;
+use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::driver::LAUNCH;
 use super::failure::{launched_too_slowly, not_ready};
 use super::handle::{Asking, CallFailure, ServerHandle};
 use super::notices::{Notice, Notices};
 use super::run::{Opened, Outlets, Run};
+use crate::fence::Fence;
 use crate::supervisor::Graces;
 
 /// Tells the processes of one server apart.
@@ -27,6 +29,27 @@ pub struct PrivateServer {
     run: Run,
     notices: Notices,
     opened: Opened,
+    _dropped: DropGuard,
+}
+
+/// Ends a process when the fence is raised, unless it was dropped before. Holds it by a weak
+/// reference only: dropping the last strong one is what ends it otherwise.
+fn end_at_fence(
+    run: &Run,
+    fence: Fence,
+    dropped: CancellationToken,
+    permit: Option<OwnedSemaphorePermit>,
+) -> impl Future<Output = ()> + use<> {
+    let running = Arc::downgrade(&run.live().running);
+    async move {
+        if dropped.run_until_cancelled(fence.raised()).await.is_some()
+            && let Some(running) = running.upgrade()
+        {
+            running.kill();
+            running.gone().await;
+        }
+        drop(permit);
+    }
 }
 
 impl PrivateServer {
@@ -35,6 +58,22 @@ impl PrivateServer {
         handle: &ServerHandle,
         initialize: Bytes,
         caller: Option<Arc<dyn Caller>>,
+    ) -> Result<Self, Failure> {
+        let fence = &handle.parts.means.fence;
+        let permit = fence.session().await;
+        tokio::select! {
+            biased;
+            // Dropping the launch leaves nothing behind.
+            reason = fence.raised() => Err(reason),
+            opened = Self::launch(handle, initialize, caller, permit) => opened,
+        }
+    }
+
+    async fn launch(
+        handle: &ServerHandle,
+        initialize: Bytes,
+        caller: Option<Arc<dyn Caller>>,
+        permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Self, Failure> {
         let parts = &handle.parts;
         let spec = spec_of_its_own(&handle.spec(), LAST.fetch_add(1, Ordering::Relaxed));
@@ -62,7 +101,13 @@ impl PrivateServer {
             bridge.attend(caller);
         }
         match run.open(Some(initialize), deadline).await {
-            Ok(opened) => Ok(Self { handle: handle.clone(), run, notices, opened }),
+            Ok(opened) => {
+                let dropped = CancellationToken::new();
+                let fenced = end_at_fence(&run, parts.means.fence.clone(), dropped.clone(), permit);
+                parts.means.tasks.spawn(fenced);
+                let _dropped = dropped.drop_guard();
+                Ok(Self { handle: handle.clone(), run, notices, opened, _dropped })
+            }
             Err(error) => Err(not_ready(run, &error).await),
         }
     }
@@ -108,7 +153,8 @@ impl PrivateServer {
 
     /// Ends it, gently first.
     pub async fn end(self) {
-        self.run.stop(Graces::default().stop).await;
+        let fence = &self.handle.parts.means.fence;
+        self.run.stop(Graces::default().stop, fence.out_of_time()).await;
     }
 }
 

@@ -211,6 +211,37 @@ impl Reporter {
         });
     }
 
+    /// It may not run. That is not stored: the store belongs to another daemon now, or to none.
+    pub(super) fn suspended(&self, failure: Failure) {
+        self.log.lifecycle(format!("suspended: {}", failure.message));
+        let status =
+            if self.publisher.current().spec.enabled { Status::Error } else { self.status() };
+        self.publisher.status(status, |snapshot| {
+            snapshot.without_process();
+            snapshot.next_restart_at = None;
+            if status == Status::Error {
+                snapshot.failure = Some(failure);
+            }
+        });
+    }
+
+    /// It may run again, as the store says now.
+    pub(super) fn resumed(&self, failure: Option<Failure>) {
+        self.log.lifecycle("resumed");
+        let enabled = self.publisher.current().spec.enabled;
+        let status = match &failure {
+            _ if enabled => Status::Starting,
+            Some(_) => Status::Error,
+            None => Status::Stopped,
+        };
+        self.publisher.status(status, |snapshot| {
+            snapshot.failure = failure.filter(|_| !enabled);
+            snapshot.notice = None;
+            snapshot.restart_count = 0;
+            snapshot.health_reasons.clear();
+        });
+    }
+
     /// Its driver ends. That is not stored: the next daemon runs what this one ran.
     pub(super) fn ended(&self) {
         if self.status() != Status::Error {

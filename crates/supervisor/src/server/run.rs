@@ -228,13 +228,20 @@ impl Run {
         }
     }
 
-    /// Ends it, gently first.
-    pub(super) async fn stop(self, grace: Duration) -> Stopped {
+    /// Ends it, gently first, for as long as `grace` lasts and `out_of_time` has not ended.
+    pub(super) async fn stop(
+        self,
+        grace: Duration,
+        out_of_time: impl Future<Output = ()>,
+    ) -> Stopped {
         let reads_stdin = self.door.is_none();
         if let Some(bridge) = &self.bridge {
             bridge.close();
         }
-        let how = ask_to_end(&*self.running, reads_stdin, grace).await;
+        let how = tokio::select! {
+            how = ask_to_end(&*self.running, reads_stdin, grace) => how,
+            () = out_of_time => Stopped::ByForce,
+        };
         self.clear().await;
         how
     }

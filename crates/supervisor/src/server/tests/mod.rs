@@ -7,6 +7,7 @@ mod configuring;
 mod containers;
 mod crashing;
 mod fakes;
+mod fencing;
 mod model;
 mod puppet;
 mod reaching;
