@@ -869,6 +869,8 @@ export type ServerView = {
   endpoints: (string)[];
   /** Variables; values are masked unless `?reveal=true`. */
   environment: Record<string, string>;
+  /** Grows with each acquisition of the server by a daemon. */
+  epoch: number;
   error?: Failure | null;
   /** What goes with every request to it; values are masked unless `?reveal=true`. */
   headers?: Record<string, string>;
@@ -906,6 +908,8 @@ export type ServerView = {
   next_restart_at?: string | null;
   /** What of a container's isolation is given up. */
   openings?: Openings;
+  /** The id of the daemon that owns it. */
+  owner?: string | null;
   /** The server's own process, while it runs. */
   pid?: number | null;
   /** Published ports. */

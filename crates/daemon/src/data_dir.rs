@@ -8,6 +8,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
+use cofer_store::DaemonIdentity;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -147,6 +148,16 @@ impl DataDir {
     /// never takes the original's running servers for its orphans.
     pub(crate) fn owner_id(&self) -> Uuid {
         self.owner_id
+    }
+
+    /// This daemon as an owner of a database.
+    pub(crate) fn identity(&self) -> Result<DaemonIdentity, DataDirError> {
+        // Without a boot id no restart is recognised, and each waits for the previous lease.
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map_or_else(|_| Uuid::new_v4().to_string(), |text| text.trim().to_owned());
+        let metadata = fs::metadata(&self.path);
+        let device = metadata.map_err(|source| io_error("look at", &self.path, source))?.dev();
+        Ok(DaemonIdentity { id: self.owner_id, host: format!("{boot} {device}") })
     }
 
     /// Behind which the generations of this run's events begin: above all that any earlier run

@@ -26,6 +26,7 @@ mod log_queue;
 mod machine;
 mod metrics;
 mod own_endpoint;
+mod ownership;
 mod recorder;
 mod registry;
 mod reserve;

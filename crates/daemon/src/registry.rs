@@ -70,6 +70,29 @@ impl Registry {
         Ok(count)
     }
 
+    /// Begins all servers anew after the database was owned by nobody or by another daemon, which
+    /// may have changed them.
+    pub(crate) async fn resume(&self) -> Result<(), StoreError> {
+        let records: Vec<_> = self.store.list().await?.into_iter().flatten().collect();
+        self.supervisor.resume();
+        for handle in self.supervisor.list() {
+            let (id, name) = (handle.id(), handle.spec().name.to_string());
+            if !records.iter().any(|record| record.id == id) {
+                self.supervisor.remove(id).await;
+                self.counter.forget(&handle.spec().name);
+                self.tell(EventKind::Removed, id, name);
+            }
+        }
+        for ServerRecord { id, spec, status, last_error, .. } in records {
+            let (known, name) = (self.supervisor.get(id).is_some(), spec.name.to_string());
+            let proven = status == Status::Ready;
+            self.supervisor.resume_server(id, spec, last_error, proven).await;
+            let kind = if known { EventKind::Changed } else { EventKind::Added };
+            self.tell(kind, id, name);
+        }
+        Ok(())
+    }
+
     /// The server with this id or name.
     pub(crate) fn find(&self, id_or_name: &str) -> Result<ServerHandle, ApiError> {
         self.supervisor.find(id_or_name).ok_or_else(|| ApiError::no_such_server(id_or_name))
@@ -105,6 +128,8 @@ impl Registry {
             last_error: None,
             created_at: now,
             updated_at: now,
+            owner: None,
+            epoch: 0,
         };
         self.store.insert(&record).await.map_err(store_failed)?;
         tracing::info!(target: "MCP", server = %spec.name, %id, "registered");

@@ -6,17 +6,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cofer_chat::Environment;
 use cofer_mcp::http::Identity;
+use cofer_model::Failure;
 use cofer_runtime::podman::Podman;
 use cofer_runtime::{become_subreaper, host_memory, raise_open_files, sweep};
-use cofer_store::Store;
+use cofer_store::{Store, StoreError};
 use cofer_supervisor::{
     ContainerLauncher, EventBus, LauncherByKind, Memory, ProcessLauncher, RemoteLauncher,
     Supervisor, SupervisorConfig,
 };
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -34,6 +38,7 @@ use crate::listen;
 use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::own_endpoint::OwnEndpoint;
+use crate::ownership::{self, Fenced};
 use crate::recorder::{CallCounter, StoreRecorder};
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
@@ -92,7 +97,13 @@ pub async fn run(
     clear_leftovers(&data_dir)?;
     let listener = bind(config.listen).await?;
     let address = local_address(&listener)?;
-    let store = cofer_store::open(config.database_url.as_deref(), data_dir.path()).await?;
+    tokio::pin!(shutdown);
+    // It may wait for the lease of another daemon.
+    let store = tokio::select! {
+        store = open_store(&config, &data_dir) => store?,
+        () = &mut shutdown => return Ok(()),
+    };
+    let acquired = Instant::now();
 
     let closing = CancellationToken::new();
     let connections = Connections::new(connection_limits()?, closing.clone());
@@ -101,6 +112,8 @@ pub async fn run(
     let own = OwnEndpoint::new(address);
     let app = assemble(&config, &data_dir, own, parts, closing.clone())?;
     let background = TaskTracker::new();
+    let mut owner = JoinSet::new();
+    owner.spawn(ownership::keep(Arc::clone(&store) as _, app.clone(), acquired));
     background.spawn(
         closing.clone().run_until_cancelled_owned(clear_containers(Arc::clone(&containers))),
     );
@@ -118,7 +131,7 @@ pub async fn run(
     let guard = Guard::new(address, data_dir.token().clone());
     let front = Front::new(guard, app.clone());
     let serving = listen::serve(listener, front, connections, closing.clone());
-    tokio::pin!(serving, shutdown);
+    tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
         () = &mut shutdown => tracing::info!(target: "MCP", "the daemon stops all servers"),
@@ -135,6 +148,8 @@ pub async fn run(
         _ = async { tokio::join!(app.supervisor().shut_down(), &mut serving) } => {}
         () = stopped => tracing::warn!("some requests were cut off"),
     }
+    // Not before: servers that take their time to stop are within the lease.
+    owner.shutdown().await;
     app.chat.shut_down().await;
     app.traces.close().await;
     background.close();
@@ -144,6 +159,22 @@ pub async fn run(
     store.close().await;
     tracing::info!(target: "MCP", lost_log_lines = telemetry.lost_lines(), "the daemon has stopped");
     Ok(())
+}
+
+async fn open_store(config: &Config, data_dir: &DataDir) -> Result<Arc<dyn Store>, DaemonError> {
+    let url = config.database_url.as_deref();
+    Ok(cofer_store::open(url, data_dir.path(), data_dir.identity()?).await?)
+}
+
+#[async_trait]
+impl Fenced for App {
+    async fn suspend(&self, reason: Failure) {
+        self.supervisor().suspend(reason).await;
+    }
+
+    async fn resume(&self) -> Result<(), StoreError> {
+        self.registry.resume().await
+    }
 }
 
 /// What an earlier daemon could not end any more is ended before anything is started.

@@ -33,7 +33,7 @@ pub(crate) fn server_view(
     measured: Measured,
 ) -> ServerView {
     let snapshot = handle.snapshot();
-    let ServerRecord { id, spec, created_at, updated_at, .. } = record;
+    let ServerRecord { id, spec, created_at, updated_at, owner, epoch, .. } = record;
     let kind = spec.kind();
     let warnings = warnings(&spec, &snapshot, handle.noise_lines());
     let peer = snapshot.peer.as_deref();
@@ -97,6 +97,8 @@ pub(crate) fn server_view(
         server_info: peer.map(|peer| peer.server_info.clone()),
         protocol_version: peer.map(|peer| peer.protocol_version.clone()),
         warnings,
+        owner,
+        epoch,
         created_at,
         updated_at,
     }

@@ -144,6 +144,10 @@ pub struct ServerView {
     pub protocol_version: Option<String>,
     /// What a person should know about this registration.
     pub warnings: Vec<String>,
+    /// The id of the daemon that owns it.
+    pub owner: Option<Uuid>,
+    /// Grows with each acquisition of the server by a daemon.
+    pub epoch: u64,
     /// When it was registered.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,

@@ -1,6 +1,8 @@
 //! Why the store did not do what it was asked, with what to do about it. No text here ever
 //! holds a database URL, since a URL may hold a password: a `place` is made without it.
 
+use std::time::Duration;
+
 use cofer_model::ServerId;
 
 /// A row that cannot be read as a server: somebody edited it by hand.
@@ -45,6 +47,24 @@ pub enum StoreError {
     InUse {
         /// Which database.
         place: String,
+    },
+    /// The previous owner's lease has not expired: it may still run its servers.
+    #[error("{place} is leased by daemon {owner} for another {} s", remaining.as_secs() + 1)]
+    LeaseHeld {
+        /// Which database.
+        place: String,
+        /// The id of the previous owner.
+        owner: String,
+        /// How long the lease lasts.
+        remaining: Duration,
+    },
+    /// This daemon lost the ownership of the database, and has not regained it.
+    #[error("this daemon does not own {place}: {reason}")]
+    NotOwner {
+        /// Which database.
+        place: String,
+        /// How the ownership was lost.
+        reason: String,
     },
     /// The tables were made by a later version.
     #[error(
@@ -147,6 +167,13 @@ impl StoreError {
             Self::InUse { .. } => {
                 "stop the other daemon, or give this one a database of its own; if the other's \
                  machine is gone, PostgreSQL frees the database within a minute or two"
+            }
+            Self::LeaseHeld { .. } => {
+                "wait until the lease has expired, then start the daemon again"
+            }
+            Self::NotOwner { .. } => {
+                "its servers are stopped; they start again once the database can be reached and no \
+                 other daemon owns it"
             }
             Self::NewerSchema { .. } => {
                 "run the newer Cofer, or give this one another database; nothing was changed"

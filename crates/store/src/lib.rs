@@ -8,6 +8,7 @@
 
 mod chats;
 mod error;
+mod ownership;
 mod postgres;
 mod schema;
 mod servers;
@@ -23,6 +24,7 @@ use time::OffsetDateTime;
 
 pub use chats::{ChatStore, ConversationRecord, Cursor, ProviderRecord};
 pub use error::{BadRow, StoreError};
+pub use ownership::{DaemonIdentity, Ownership};
 pub use postgres::PgStore;
 pub use servers::ServerRecord;
 pub use sqlite::SqliteStore;
@@ -31,7 +33,7 @@ use target::Target;
 
 /// The registered servers. What a method has returned `Ok` for is on the disk.
 #[async_trait]
-pub trait Store: ChatStore {
+pub trait Store: ChatStore + Ownership {
     /// All servers by name, in the order of their bytes. A row that cannot be read stands among
     /// them as a `BadRow`, so that one hand-edited row does not take the others down.
     async fn list(&self) -> Result<Vec<Result<ServerRecord, BadRow>>, StoreError>;
@@ -80,15 +82,20 @@ pub trait Store: ChatStore {
     /// Whether the database answers.
     async fn health(&self) -> Result<(), StoreError>;
 
-    /// Lets go of the database; every later call is `StoreError::Closed`.
+    /// Releases the ownership and the connections; every later call is `StoreError::Closed`.
     async fn close(&self);
 }
 
-/// Opens the store and brings its tables up to date. Without `url` that is SQLite in
-/// `data_dir/kb.db`; with one, `postgres://…`, `postgresql://…` or `sqlite://path`.
-pub async fn open(url: Option<&str>, data_dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
+/// Opens the store for `daemon`, which then owns the database, and brings its tables up to date.
+/// Without `url` that is SQLite in `data_dir/kb.db`; with one, `postgres://…`, `postgresql://…` or
+/// `sqlite://path`. Waits for the lease of a previous owner on PostgreSQL.
+pub async fn open(
+    url: Option<&str>,
+    data_dir: &Path,
+    daemon: DaemonIdentity,
+) -> Result<Arc<dyn Store>, StoreError> {
     match Target::parse(url, data_dir)? {
-        Target::Sqlite(path) => Ok(Arc::new(SqliteStore::open(&path).await?)),
-        Target::Postgres(options) => Ok(Arc::new(PgStore::open(*options).await?)),
+        Target::Sqlite(path) => Ok(Arc::new(SqliteStore::open(&path, daemon).await?)),
+        Target::Postgres(options) => Ok(Arc::new(PgStore::open(*options, daemon).await?)),
     }
 }

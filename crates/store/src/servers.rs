@@ -15,7 +15,7 @@ pub use record::ServerRecord;
 pub(crate) use sql::{POSTGRES, SQLITE, Sql};
 
 use crate::chats::{ChatSql, Texts};
-use crate::{BadRow, Store, StoreError};
+use crate::{BadRow, Ownership, Store, StoreError};
 use record::json_text;
 pub(crate) use record::{parse, parse_time, time_text};
 
@@ -32,7 +32,7 @@ pub(crate) enum Change {
 
 /// A database that can run the statements.
 #[async_trait]
-pub(crate) trait Backend: Send + Sync {
+pub(crate) trait Backend: Ownership {
     /// The statements in its dialect.
     const SQL: Sql;
     /// Those for chats.

@@ -1,6 +1,8 @@
 //! The embedded database: one file, attached as `kb` to a connection whose main database is in
 //! memory, so that the table has the same name as in PostgreSQL.
 //!
+//! Opening it acquires the ownership under a new epoch; each change checks that epoch first.
+//!
 //! One connection: what is stored changes a few times a minute, and SQLite has one writer anyway.
 
 use std::fs::{self, OpenOptions, Permissions};
@@ -12,14 +14,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::query::{Query, QueryAs};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
-use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::StoreError;
 use crate::chats::{self, ChatSql, Texts};
 use crate::schema::{self, Migration};
 use crate::servers::{self, Argument, Backend, Change, Row, Sql};
+use crate::{DaemonIdentity, Ownership, StoreError};
 
 /// How long a statement waits while another program, such as `sqlite3`, holds the file locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,6 +31,13 @@ const BUSY: i32 = 5;
 
 /// `SQLITE_CONSTRAINT_UNIQUE`; a second row of the same id is another code, PRIMARYKEY.
 const UNIQUE: i32 = 2067;
+
+/// `SQLITE_CONSTRAINT_TRIGGER`, which only `guard` raises.
+const TRIGGER: i32 = 1811;
+
+/// All that the owner alone may change.
+const TABLES: [&str; 5] =
+    ["agent_workspaces", "chat_conversations", "chat_messages", "chat_results", "chat_providers"];
 
 /// The servers in a SQLite file.
 pub struct SqliteStore {
@@ -40,7 +49,7 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the file, made with mode 0600 where it is missing, and brings its tables up to date.
-    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+    pub async fn open(path: &Path, daemon: DaemonIdentity) -> Result<Self, StoreError> {
         let place = path.display().to_string();
         let file = path.to_owned();
         let prepared = tokio::task::spawn_blocking(move || prepare(&file)).await;
@@ -51,9 +60,76 @@ impl SqliteStore {
         let mut connection =
             connection.map_err(|error| classify("open the database", &place, error))?;
         migrate(&mut connection, schema::SQLITE, &place).await?;
-        tracing::debug!(database = place, "store opened");
+        let owner = daemon.id.to_string();
+        let owned = async {
+            let epoch = acquire(&mut connection, &owner).await?;
+            guard(&mut connection, &owner, epoch).await?;
+            Ok(epoch)
+        };
+        let epoch = owned.await.map_err(|error| classify("acquire the database", &place, error))?;
+        tracing::debug!(database = place, epoch, "store opened");
         Ok(Self { place, connection: Mutex::new(Some(connection)) })
     }
+
+    fn superseded(&self) -> StoreError {
+        let reason = "another daemon has acquired it".to_owned();
+        StoreError::NotOwner { place: self.place.clone(), reason }
+    }
+}
+
+/// Owned until it is closed: the lock on the data directory does not depend on a connection.
+#[async_trait]
+impl Ownership for SqliteStore {
+    fn lease(&self) -> Option<Duration> {
+        None
+    }
+
+    async fn renew(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn fence(&self) {}
+
+    async fn acquire(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Makes `owner` the owner of the database and of all servers, under the next epoch.
+async fn acquire(connection: &mut SqliteConnection, owner: &str) -> Result<i64, sqlx::Error> {
+    let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let acquire = "INSERT INTO kb.daemon_lease (only_row, owner, epoch) VALUES (1, $1, 1)
+        ON CONFLICT (only_row) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1
+        RETURNING epoch";
+    let epoch: i64 = sqlx::query_scalar(acquire).bind(owner).fetch_one(&mut *change).await?;
+    let claim = "UPDATE kb.agent_workspaces SET owner = $1, epoch = $2
+        WHERE container_type = 'mcp_server'";
+    sqlx::query(claim).bind(owner).bind(epoch).execute(&mut *change).await?;
+    change.commit().await?;
+    Ok(epoch)
+}
+
+/// Has this connection refuse every change as soon as another epoch is current. By triggers, so
+/// that check and change are one statement: a transaction around both would be rolled back by
+/// SQLite itself where the disk is full, and would stay open where a call is given up.
+async fn guard(
+    connection: &mut SqliteConnection,
+    owner: &str,
+    epoch: i64,
+) -> Result<(), sqlx::Error> {
+    for table in TABLES {
+        for change in ["INSERT", "UPDATE", "DELETE"] {
+            let sql = format!(
+                "CREATE TEMPORARY TRIGGER {table}_{change} BEFORE {change} ON kb.{table}
+                 WHEN NOT EXISTS (SELECT 1 FROM kb.daemon_lease
+                     WHERE owner = '{owner}' AND epoch = {epoch})
+                 BEGIN SELECT RAISE(ABORT, 'another daemon owns the database'); END"
+            );
+            // A table's name, a UUID and a number.
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *connection).await?;
+        }
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -99,6 +175,7 @@ impl Backend for SqliteStore {
         let query = arguments.into_iter().fold(sqlx::query(sql), Query::bind);
         match query.execute(connection).await {
             Ok(done) => Ok(Change::Rows(done.rows_affected())),
+            Err(error) if result_code(&error) == Some(TRIGGER) => Err(self.superseded()),
             Err(error) if result_code(&error) == Some(UNIQUE) => Ok(Change::NameTaken),
             Err(error) => Err(classify(attempt, &self.place, error)),
         }
@@ -262,7 +339,8 @@ mod tests {
 
     async fn opened() -> (tempfile::TempDir, SqliteStore) {
         let directory = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&directory.path().join("kb.db")).await.unwrap();
+        let daemon = DaemonIdentity { id: uuid::Uuid::nil(), host: String::new() };
+        let store = SqliteStore::open(&directory.path().join("kb.db"), daemon).await.unwrap();
         (directory, store)
     }
 
@@ -281,6 +359,16 @@ mod tests {
         assert_eq!(journal.fetch_one(&mut *connection).await.unwrap(), "wal");
         let synchronous = sqlx::query_scalar::<_, i64>("PRAGMA kb.synchronous");
         assert_eq!(synchronous.fetch_one(connection).await.unwrap(), 2, "2 is FULL");
+    }
+
+    #[tokio::test]
+    async fn every_table_is_guarded() {
+        let (_directory, store) = opened().await;
+        let mut guard = store.connection.lock().await;
+        let tables = "SELECT name FROM kb.sqlite_master WHERE type = 'table'
+            AND name NOT IN ('schema_migrations', 'daemon_lease') ORDER BY name";
+        let tables = sqlx::query_scalar::<_, String>(tables).fetch_all(guard.as_mut().unwrap());
+        assert_eq!(tables.await.unwrap(), TABLES);
     }
 
     #[tokio::test]

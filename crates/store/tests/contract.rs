@@ -5,10 +5,11 @@
 mod support;
 
 use cofer_model::Status;
-use cofer_store::{ServerRecord, StoreError};
+use cofer_store::{ConversationRecord, ServerRecord, StoreError};
 use serde_json::json;
-use support::{Home, LATER, NOON, failure, id, names, record, spec};
+use support::{Home, LATER, NOON, daemon, failure, id, names, other_daemon, record, spec};
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 contract! {
     a_server_comes_back_whole_after_a_restart,
@@ -28,6 +29,9 @@ contract! {
     rows_of_other_kinds_are_not_servers,
     a_database_of_a_newer_version_is_left_alone,
     a_closed_store_says_so,
+    each_acquisition_claims_all_servers_under_the_next_epoch,
+    a_daemon_whose_epoch_was_superseded_writes_nothing,
+    a_database_without_epochs_is_upgraded_in_place,
 }
 
 async fn a_server_comes_back_whole_after_a_restart(home: &Home) {
@@ -57,6 +61,7 @@ async fn a_server_comes_back_whole_after_a_restart(home: &Home) {
     store.close().await;
 
     let store = home.open().await.unwrap();
+    let whole = ServerRecord { epoch: 2, ..whole };
     assert_eq!(store.get(whole.id).await.unwrap(), Some(whole.clone()));
     assert_eq!(store.find_by_name("everything").await.unwrap(), Some(whole.clone()));
     assert_eq!(store.list().await.unwrap(), [Ok(whole)]);
@@ -326,4 +331,63 @@ async fn a_closed_store_says_so(home: &Home) {
     assert!(matches!(store.health().await, Err(StoreError::Closed)));
     assert!(matches!(store.insert(&record("late")).await, Err(StoreError::Closed)));
     assert!(matches!(store.list().await, Err(StoreError::Closed)));
+}
+
+async fn each_acquisition_claims_all_servers_under_the_next_epoch(home: &Home) {
+    let kept = record("kept");
+    for (epoch, daemon) in [(1, daemon()), (2, other_daemon()), (3, other_daemon())] {
+        let store = home.open_as(daemon.clone()).await.unwrap();
+        if epoch == 1 {
+            store.insert(&kept).await.unwrap();
+        }
+        let found = store.get(kept.id).await.unwrap().unwrap();
+        assert_eq!((found.owner, found.epoch), (Some(daemon.id), epoch));
+        store.close().await;
+    }
+}
+
+async fn a_daemon_whose_epoch_was_superseded_writes_nothing(home: &Home) {
+    let store = home.open().await.unwrap();
+    let kept = record("kept");
+    store.insert(&kept).await.unwrap();
+    home.by_hand("UPDATE kb.daemon_lease SET epoch = epoch + 1").await;
+    let conversation = ConversationRecord {
+        id: Uuid::new_v4(),
+        title: String::new(),
+        settings: json!({}),
+        created_at: NOON,
+        updated_at: NOON,
+        message_count: 0,
+    };
+    for refused in [
+        store.insert(&record("new")).await.unwrap_err(),
+        store.update_spec(kept.id, &spec("renamed"), LATER).await.unwrap_err(),
+        store.set_enabled(kept.id, false, LATER).await.unwrap_err(),
+        store.record_failure(kept.id, &failure("late"), true, LATER).await.unwrap_err(),
+        store.record_status(kept.id, Status::Ready).await.unwrap_err(),
+        store.delete(kept.id).await.unwrap_err(),
+        store.insert_conversation(&conversation).await.unwrap_err(),
+    ] {
+        assert!(matches!(refused, StoreError::NotOwner { .. }), "{refused:?}");
+        assert!(refused.hint().is_some());
+    }
+    assert_eq!(store.list().await.unwrap(), [Ok(kept)]);
+    assert_eq!(store.count_conversations(None).await.unwrap(), 0);
+}
+
+async fn a_database_without_epochs_is_upgraded_in_place(home: &Home) {
+    let kept = record("kept");
+    let store = home.open().await.unwrap();
+    store.insert(&kept).await.unwrap();
+    store.close().await;
+    for sql in [
+        "DROP TABLE kb.daemon_lease",
+        "ALTER TABLE kb.agent_workspaces DROP COLUMN owner",
+        "ALTER TABLE kb.agent_workspaces DROP COLUMN epoch",
+        "DELETE FROM kb.schema_migrations WHERE version = 3",
+    ] {
+        home.by_hand(sql).await;
+    }
+    let store = home.open().await.unwrap();
+    assert_eq!(store.list().await.unwrap(), [Ok(kept)]);
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use cofer_store::StoreError;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection};
-use support::{Home, admin, names, record, server};
+use support::{Home, admin, daemon, names, other_daemon, record, server};
 
 /// All that is told about an error, in every form.
 fn told(error: &StoreError) -> String {
@@ -22,7 +22,8 @@ fn told(error: &StoreError) -> String {
 }
 
 async fn fails(url: &str) -> StoreError {
-    let error = cofer_store::open(Some(url), Path::new("/")).await.err().expect("it was opened");
+    let error =
+        cofer_store::open(Some(url), Path::new("/"), daemon()).await.err().expect("it was opened");
     assert!(!told(&error).contains("hunter2"), "{}", told(&error));
     error
 }
@@ -31,16 +32,18 @@ async fn fails(url: &str) -> StoreError {
 async fn a_second_daemon_is_refused_until_the_first_is_gone() {
     let home = Home::postgres().await;
     let first = home.open().await.unwrap();
-    let error = home.open().await.err().expect("two daemons on one database");
+    let error = home.open_as(other_daemon()).await.err().expect("two daemons on one database");
     assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("other daemon"));
     first.insert(&record("still works")).await.unwrap();
 
     first.close().await;
-    let second = home.open().await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let second = home.open_as(other_daemon()).await.unwrap();
     assert_eq!(names(&second).await, ["still works"]);
     drop(second);
-    home.open().await.expect("a daemon that just vanished does not block the next");
+    home.open_as(other_daemon()).await.expect("a daemon that was killed can be started again");
+    assert!(begun.elapsed().as_secs() < 15, "it waited for its own lease");
     home.remove().await;
 }
 
@@ -151,24 +154,147 @@ async fn the_store_works_again_when_the_database_is_back() {
     shut_out(&home, false).await;
     store.insert(&record("after")).await.unwrap();
     assert_eq!(names(&store).await, ["after", "before"]);
-    let error = home.open().await.err().expect("the lock was not taken again");
+    store.renew().await.unwrap_or_default();
+    store.renew().await.unwrap();
+    let error = home.open_as(other_daemon()).await.err().expect("the lock was not taken again");
     assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
     home.remove().await;
 }
 
+/// How long the lease in the database lasts from now on.
+async fn set_lease(home: &Home, seconds: u32) {
+    home.by_hand(&format!(
+        "UPDATE kb.daemon_lease SET expires_at = clock_timestamp() + interval '{seconds} seconds'"
+    ))
+    .await;
+}
+
+async fn expires_at(home: &Home) -> String {
+    home.look("SELECT expires_at::text FROM kb.daemon_lease").await
+}
+
 #[tokio::test]
-async fn a_daemon_that_lost_its_lock_to_another_writes_no_more() {
+async fn another_daemon_waits_for_the_lease_of_one_that_lost_its_connection() {
+    let home = Home::postgres().await;
+    let first = home.open().await.unwrap();
+    first.insert(&record("before")).await.unwrap();
+    shut_out(&home, true).await;
+    shut_out(&home, false).await;
+    set_lease(&home, 4).await;
+    let begun = tokio::time::Instant::now();
+    let second = home.open_as(other_daemon()).await.unwrap();
+    assert!(begun.elapsed().as_millis() > 3500, "it did not wait: {:?}", begun.elapsed());
+
+    // The first daemon is connected again, and writes nothing any more.
+    let error = first.insert(&record("stray")).await.unwrap_err();
+    assert!(matches!(error, StoreError::NotOwner { .. }), "{error:?}");
+    let renewals = [first.renew().await.unwrap_err(), first.renew().await.unwrap_err()];
+    assert!(!matches!(renewals[1], StoreError::Unavailable { .. }), "{renewals:?}");
+    assert_eq!(names(&second).await, ["before"]);
+    second.renew().await.unwrap();
+
+    // It regains the database once the second has released it.
+    first.fence();
+    assert!(matches!(first.acquire().await, Err(StoreError::InUse { .. })));
+    second.close().await;
+    first.acquire().await.unwrap();
+    first.insert(&record("mine again")).await.unwrap();
+    let epoch = home.look("SELECT epoch::text FROM kb.daemon_lease").await;
+    assert_eq!(epoch, "3");
+    home.remove().await;
+}
+
+#[tokio::test]
+async fn the_owner_regains_its_lock_while_another_daemon_waits() {
     let home = Home::postgres().await;
     let first = home.open().await.unwrap();
     shut_out(&home, true).await;
     shut_out(&home, false).await;
-    let second = home.open().await.unwrap();
-    let error = first.insert(&record("stray")).await.unwrap_err();
+    let waiting = home.open_as(other_daemon());
+    let regain = async {
+        // The broken session is noticed by the first renewal and replaced by the next.
+        while first.renew().await.is_err() {}
+        first.insert(&record("mine")).await.unwrap();
+    };
+    let (second, ()) = tokio::join!(waiting, regain);
+    let error = second.err().expect("the lease was renewed");
     assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
-    assert_eq!(names(&second).await, [""; 0]);
+    let kept = first.list().await.unwrap().remove(0).unwrap();
+    assert_eq!(kept.epoch, 1, "servers that run on keep their epoch");
+    home.remove().await;
+}
 
-    second.close().await;
-    first.insert(&record("mine again")).await.unwrap();
+#[tokio::test]
+async fn a_session_that_postgresql_has_not_seen_end_does_not_keep_its_own_daemon_out() {
+    let home = Home::postgres().await;
+    let hung = home.open().await.unwrap();
+    let restarted = home.open().await.expect("the same data directory was opened again");
+    restarted.insert(&record("x")).await.unwrap();
+    assert!(hung.insert(&record("stray")).await.is_err());
+    home.remove().await;
+}
+
+#[tokio::test]
+async fn a_renewal_extends_the_lease_and_closing_ends_it() {
+    let home = Home::postgres().await;
+    let store = home.open().await.unwrap();
+    assert_eq!(store.lease().unwrap().as_secs(), 15);
+    set_lease(&home, 1).await;
+    let before = expires_at(&home).await;
+    store.renew().await.unwrap();
+    assert!(expires_at(&home).await > before);
+    store.close().await;
+    let ended = "SELECT (expires_at <= clock_timestamp())::text FROM kb.daemon_lease";
+    assert_eq!(home.look(ended).await, "true");
+    home.remove().await;
+}
+
+#[tokio::test]
+async fn a_renewal_is_not_delayed_by_a_statement_that_waits() {
+    let home = Home::postgres().await;
+    let store = home.open().await.unwrap();
+    let mut other: PgConnection = home.database.as_ref().unwrap().connect().await.unwrap();
+    let lock = "BEGIN; LOCK TABLE kb.agent_workspaces";
+    sqlx::raw_sql(lock).execute(&mut other).await.unwrap();
+    let kept = record("patient");
+    let mut insert = std::pin::pin!(store.insert(&kept));
+    let renewals = async {
+        for _ in 0..3 {
+            store.renew().await.unwrap();
+        }
+    };
+    tokio::select! {
+        biased;
+        early = &mut insert => panic!("the insert did not wait: {early:?}"),
+        () = renewals => {}
+    }
+    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    insert.await.unwrap();
+    home.remove().await;
+}
+
+#[tokio::test]
+async fn a_fenced_store_ends_calls_in_progress_and_refuses_all_others() {
+    let home = Home::postgres().await;
+    let store = home.open().await.unwrap();
+    let mut other: PgConnection = home.database.as_ref().unwrap().connect().await.unwrap();
+    let lock = "BEGIN; LOCK TABLE kb.agent_workspaces";
+    sqlx::raw_sql(lock).execute(&mut other).await.unwrap();
+    let kept = record("refused");
+    let (inserted, ()) = tokio::join!(store.insert(&kept), async {
+        // Behind the insert, which waits for the table by now.
+        store.renew().await.unwrap();
+        store.fence();
+    });
+    assert!(matches!(inserted, Err(StoreError::NotOwner { .. })), "{inserted:?}");
+    assert!(matches!(store.list().await, Err(StoreError::NotOwner { .. })));
+    assert!(matches!(store.health().await, Err(StoreError::NotOwner { .. })));
+    assert!(matches!(store.renew().await, Err(StoreError::NotOwner { .. })));
+    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+
+    store.acquire().await.unwrap();
+    assert_eq!(names(&store).await, [""; 0]);
+    store.insert(&record("again")).await.unwrap();
     home.remove().await;
 }
 

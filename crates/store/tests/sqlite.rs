@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use cofer_store::StoreError;
 use sqlx::Connection as _;
-use support::{Home, names, record};
+use support::{Home, daemon, names, record};
 use tokio::time::timeout;
 
 async fn fails(url: Option<&str>, directory: &Path) -> StoreError {
-    let error = cofer_store::open(url, directory).await.err().expect("it was opened");
+    let error = cofer_store::open(url, directory, daemon()).await.err().expect("it was opened");
     assert!(error.hint().is_some(), "{error:?}");
     error
 }
@@ -48,7 +48,7 @@ async fn a_url_names_another_file() {
     let home = Home::sqlite();
     let path = home.directory.path().join("odd ? name".replace('?', "%")).with_extension("db");
     let url = format!("sqlite://{}", path.display());
-    let store = cofer_store::open(Some(&url), Path::new("/nowhere")).await.unwrap();
+    let store = cofer_store::open(Some(&url), Path::new("/nowhere"), daemon()).await.unwrap();
     store.insert(&record("x")).await.unwrap();
     assert!(path.exists());
 }
@@ -68,9 +68,16 @@ async fn a_change_waits_while_another_program_writes() {
 }
 
 #[tokio::test]
-async fn two_who_open_an_empty_directory_at_once_both_get_their_tables() {
+async fn two_who_open_an_empty_directory_at_once_get_their_tables_and_one_the_ownership() {
     let home = Home::sqlite();
     let (one, other) = tokio::join!(home.open(), home.open());
-    one.unwrap().insert(&record("one")).await.unwrap();
-    assert_eq!(names(&other.unwrap()).await, ["one"]);
+    let mut stored = 0;
+    for store in [one.unwrap(), other.unwrap()] {
+        match store.insert(&record("one")).await {
+            Ok(()) => stored += 1,
+            Err(error) => assert!(matches!(error, StoreError::NotOwner { .. }), "{error:?}"),
+        }
+        assert!(names(&store).await.len() <= 1);
+    }
+    assert_eq!(stored, 1);
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use cofer_model::{ErrorBody, ServerView};
+use cofer_store::StoreError;
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -130,9 +131,11 @@ pub(crate) async fn healthz(State(app): State<App>) -> Response {
         Ok(()) => Json(json!({"status": "ok", "version": version})).into_response(),
         Err(error) => {
             tracing::warn!(%error, "the store does not answer");
-            let body = Json(
-                json!({"status": "degraded", "version": version, "reason": "the store does not answer"}),
-            );
+            let reason = match &error {
+                StoreError::NotOwner { .. } => "the daemon does not own its database",
+                _ => "the store does not answer",
+            };
+            let body = Json(json!({"status": "degraded", "version": version, "reason": reason}));
             (axum::http::StatusCode::SERVICE_UNAVAILABLE, body).into_response()
         }
     }

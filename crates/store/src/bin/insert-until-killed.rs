@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use cofer_model::{ServerId, Status, parse_registration};
-use cofer_store::ServerRecord;
+use cofer_store::{DaemonIdentity, ServerRecord};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -13,7 +13,9 @@ use uuid::Uuid;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let directory = args.next().ok_or("usage: insert-until-killed DIRECTORY [URL]")?;
-    let store = cofer_store::open(args.next().as_deref(), Path::new(&directory)).await?;
+    // The same as the test's own: the daemon that is killed is the one that is started again.
+    let daemon = DaemonIdentity { id: Uuid::nil(), host: "test".to_owned() };
+    let store = cofer_store::open(args.next().as_deref(), Path::new(&directory), daemon).await?;
     loop {
         let kept = record();
         store.insert(&kept).await?;
@@ -32,5 +34,7 @@ fn record() -> ServerRecord {
         last_error: None,
         created_at: now,
         updated_at: now,
+        owner: None,
+        epoch: 0,
     }
 }

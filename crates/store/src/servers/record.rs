@@ -8,6 +8,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use time::macros::offset;
+use uuid::Uuid;
 
 use crate::{BadRow, StoreError};
 
@@ -26,15 +27,21 @@ pub struct ServerRecord {
     pub created_at: OffsetDateTime,
     /// When its registration was last changed.
     pub updated_at: OffsetDateTime,
+    /// The daemon that owns it. Written by the store: `Store::insert` ignores it.
+    pub owner: Option<Uuid>,
+    /// The epoch in which the owner claimed it. Written by the store, as `owner` is.
+    pub epoch: u64,
 }
 
-/// id, name, config, status, enabled, last_error, created_at, updated_at.
-pub(crate) type Row = (String, String, String, String, bool, Option<String>, String, String);
+/// id, name, config, status, enabled, last_error, created_at, updated_at, owner, epoch.
+pub(crate) type Row =
+    (String, String, String, String, bool, Option<String>, String, String, Option<String>, i64);
 
 impl ServerRecord {
     /// The columns `name` and `enabled` win over those in the configuration.
     pub(crate) fn from_row(row: Row) -> Result<Self, BadRow> {
-        let (id, name, config, status, enabled, last_error, created_at, updated_at) = row;
+        let (id, name, config, status, enabled, last_error, created_at, updated_at, owner, epoch) =
+            row;
         let read = || -> Result<Self, String> {
             let spec: ServerSpec = parse("config", &config)?;
             let name = ServerName::new(&name).map_err(|error| format!("column name: {error}"))?;
@@ -46,6 +53,10 @@ impl ServerRecord {
                 last_error: last_error.map(|text| parse("last_error", &text)).transpose()?,
                 created_at: parse_time("created_at", &created_at)?,
                 updated_at: parse_time("updated_at", &updated_at)?,
+                owner: owner
+                    .map(|id| id.parse().map_err(|error| format!("column owner: {error}")))
+                    .transpose()?,
+                epoch: epoch.try_into().map_err(|error| format!("column epoch: {error}"))?,
             })
         };
         read().map_err(|problem| BadRow { id: id.clone(), name: name.clone(), problem })

@@ -1,5 +1,7 @@
 //! The statements for servers in both dialects. Arguments are text or NULL; a flag is `true` or
-//! `false`. Each statement is one change: it is stored whole or not at all.
+//! `false`. Each statement is one change: it is stored whole or not at all. A change runs in a
+//! transaction that has checked `kb.daemon_lease` before, so that a new row takes owner and epoch
+//! from there.
 
 /// The statements in one dialect.
 pub(crate) struct Sql {
@@ -29,7 +31,8 @@ pub(crate) struct Sql {
 macro_rules! sqlite_select {
     ($end:literal) => {
         concat!(
-            "SELECT id, name, config, status, enabled, last_error, created_at, updated_at
+            "SELECT id, name, config, status, enabled, last_error, created_at, updated_at, owner,
+                 epoch
              FROM kb.agent_workspaces WHERE container_type = 'mcp_server' ",
             $end
         )
@@ -52,8 +55,9 @@ pub(crate) const SQLITE: Sql = Sql {
     get: sqlite_select!("AND id = $1"),
     find_by_name: sqlite_select!("AND name = $1"),
     insert: "INSERT INTO kb.agent_workspaces (id, container_type, name, image, config, status,
-                 enabled, last_error, created_at, updated_at)
-             VALUES ($1, 'mcp_server', $2, $3, $4, $5, $6 = 'true', $7, $8, $9)",
+                 enabled, last_error, created_at, updated_at, owner, epoch)
+             SELECT $1, 'mcp_server', $2, $3, $4, $5, $6 = 'true', $7, $8, $9, owner, epoch
+             FROM kb.daemon_lease",
     update_spec: update!(
         "$1",
         "name = $2, image = $3, config = $4, enabled = $5 = 'true', updated_at = $6"
@@ -79,7 +83,8 @@ macro_rules! postgres_select {
         concat!(
             r#"SELECT id::text, name, config::text, status, enabled, last_error::text,
                    to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-                   to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                   to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+                   owner::text, epoch
                FROM kb.agent_workspaces WHERE container_type = 'mcp_server' "#,
             $end
         )
@@ -92,9 +97,10 @@ pub(crate) const POSTGRES: Sql = Sql {
     get: postgres_select!("AND id = $1::uuid"),
     find_by_name: postgres_select!("AND name = $1"),
     insert: "INSERT INTO kb.agent_workspaces (id, container_type, name, image, config, status,
-                 enabled, last_error, created_at, updated_at)
-             VALUES ($1::uuid, 'mcp_server', $2, $3, $4::jsonb, $5, $6::boolean, $7::jsonb,
-                 $8::timestamptz, $9::timestamptz)",
+                 enabled, last_error, created_at, updated_at, owner, epoch)
+             SELECT $1::uuid, 'mcp_server', $2, $3, $4::jsonb, $5, $6::boolean, $7::jsonb,
+                 $8::timestamptz, $9::timestamptz, owner, epoch
+             FROM kb.daemon_lease",
     update_spec: update!(
         "$1::uuid",
         "name = $2, image = $3, config = $4::jsonb, enabled = $5::boolean,

@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 
 use cofer_model::{Failure, FailureKind, ServerId, ServerSpec, Status};
-use cofer_store::{ServerRecord, Store, StoreError};
+use cofer_store::{DaemonIdentity, ServerRecord, Store, StoreError};
 use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -44,8 +44,16 @@ impl Home {
         self.database.as_ref().map(|options| options.to_url_lossy().into())
     }
 
+    /// Opens it as the daemon of this data directory does, also after that was killed.
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>, StoreError> {
-        cofer_store::open(self.url().as_deref(), self.directory.path()).await
+        self.open_as(daemon()).await
+    }
+
+    pub(crate) async fn open_as(
+        &self,
+        daemon: DaemonIdentity,
+    ) -> Result<Arc<dyn Store>, StoreError> {
+        cofer_store::open(self.url().as_deref(), self.directory.path(), daemon).await
     }
 
     /// Runs `sql` the way a person with a client of the database would.
@@ -115,6 +123,16 @@ pub(crate) async fn admin() -> PgConnection {
     server().connect().await.unwrap()
 }
 
+/// The daemon that owns a test's store.
+pub(crate) fn daemon() -> DaemonIdentity {
+    DaemonIdentity { id: Uuid::nil(), host: "test".to_owned() }
+}
+
+/// A daemon on another machine.
+pub(crate) fn other_daemon() -> DaemonIdentity {
+    DaemonIdentity { id: Uuid::max(), host: "elsewhere".to_owned() }
+}
+
 pub(crate) fn id() -> ServerId {
     ServerId(Uuid::new_v4())
 }
@@ -131,6 +149,9 @@ pub(crate) fn record(name: &str) -> ServerRecord {
         last_error: None,
         created_at: NOON,
         updated_at: NOON,
+        // What the store writes when it was opened once.
+        owner: Some(daemon().id),
+        epoch: 1,
     }
 }
 
