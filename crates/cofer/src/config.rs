@@ -51,10 +51,13 @@ pub(crate) struct Target {
     pub(crate) token: Option<String>,
     /// Where the token is kept, for messages.
     pub(crate) token_file: PathBuf,
+    /// Why the daemon of the data directory was not found; none where it was, or where its
+    /// address was given. Nothing is sent then: another program may listen at `url`.
+    pub(crate) absent: Option<String>,
 }
 
 impl Target {
-    /// What flags, environment and the data directory say, in this order.
+    /// By flags and environment, else by the daemon of the data directory itself.
     pub(crate) fn find(data_dir: &Path, url: Option<&str>) -> Result<Self, Failure> {
         let token = env::var("COFER_TOKEN").ok();
         Self::resolve(data_dir, url, token)
@@ -62,18 +65,19 @@ impl Target {
 
     fn resolve(data_dir: &Path, url: Option<&str>, token: Option<String>) -> Result<Self, Failure> {
         let given = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let url = match url.map(str::to_owned).and_then(given) {
-            Some(url) => url,
-            None => read(&data_dir.join("address"), "the daemon's address")?
-                .and_then(given)
-                .unwrap_or_else(|| format!("http://{DEFAULT_LISTEN}")),
+        let (url, absent) = match url.map(str::to_owned).and_then(given) {
+            Some(url) => (url, None),
+            None => match cofer_daemon::find_daemon(data_dir) {
+                Ok(daemon) => (daemon.url, None),
+                Err(error) => (format!("http://{DEFAULT_LISTEN}"), Some(error.to_string())),
+            },
         };
         let token_file = data_dir.join("token");
         let token = match token.and_then(given) {
             Some(token) => Some(token),
             None => read(&token_file, "the daemon's token")?.and_then(given),
         };
-        Ok(Self { url: url.trim_end_matches('/').to_owned(), token, token_file })
+        Ok(Self { url: url.trim_end_matches('/').to_owned(), token, token_file, absent })
     }
 
     /// The link that opens the console, signed in.
@@ -97,6 +101,9 @@ fn read(path: &Path, what: &str) -> Result<Option<String>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     #[test]
@@ -121,14 +128,28 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_the_flags_then_the_running_daemons_then_the_default() {
+    fn the_address_is_the_flags_or_the_running_daemons_and_never_that_of_a_file() {
         let dir = tempfile::tempdir().unwrap();
-        let url = |given| Target::resolve(dir.path(), given, None).unwrap().url;
-        assert_eq!(url(None), "http://127.0.0.1:8787");
+        let target = |given| Target::resolve(dir.path(), given, None).unwrap();
         fs::write(dir.path().join("address"), "http://127.0.0.1:4321\n").unwrap();
-        assert_eq!(url(None), "http://127.0.0.1:4321");
-        assert_eq!(url(Some("")), "http://127.0.0.1:4321");
-        assert_eq!(url(Some("http://localhost:1/")), "http://localhost:1");
+        assert!(target(None).absent.is_some());
+        assert_eq!(target(None).url, "http://127.0.0.1:8787");
+        assert_eq!(target(Some("http://localhost:1/")).url, "http://localhost:1");
+        assert_eq!(target(Some("http://localhost:1/")).absent, None);
+
+        let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    stream.write_all(br#"{"url": "http://127.0.0.1:77"}"#).unwrap();
+                }
+            });
+            for given in [None, Some("")] {
+                let found = target(given);
+                assert_eq!((found.url.as_str(), found.absent), ("http://127.0.0.1:77", None));
+            }
+        });
     }
 
     #[test]

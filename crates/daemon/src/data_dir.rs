@@ -12,6 +12,7 @@ use cofer_store::DaemonIdentity;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::local_socket::LocalSocket;
 use crate::token::{self, Token, TokenError};
 
 const DIR_MODE: u32 = 0o700;
@@ -121,8 +122,10 @@ impl DataDir {
         let path = fs::canonicalize(path).map_err(|source| io_error("find", path, source))?;
         let lock = take_lock(&path)?;
         make_private_dir(&path.join("logs"))?;
-        // What a daemon that was killed said about itself is no longer true.
+        // A daemon that was killed leaves both.
         remove_if_there(&path.join("address"))?;
+        LocalSocket::remove(&path)
+            .map_err(|source| io_error("remove the socket of", &path, source))?;
         let token = read_or_make_token(&path.join("token"))?;
         let owner_id = read_or_make_instance(&path)?;
         Ok(Self { path, token, owner_id, _lock: lock })
@@ -178,7 +181,13 @@ impl DataDir {
         Ok(first)
     }
 
-    /// Tells the command line where the daemon listens, until this value is dropped.
+    /// Binds the socket at which local commands find the daemon.
+    pub(crate) fn bind_socket(&self) -> Result<LocalSocket, DataDirError> {
+        LocalSocket::bind(&self.path)
+            .map_err(|source| io_error("bind the socket of", &self.path, source))
+    }
+
+    /// Writes where the daemon listens, for people and scripts, until this value is dropped.
     pub(crate) fn write_address(&self, url: &str) -> Result<(), DataDirError> {
         write_private(&self.path.join("address"), url.as_bytes())
     }
@@ -186,7 +195,8 @@ impl DataDir {
 
 impl Drop for DataDir {
     fn drop(&mut self) {
-        // Best effort: a stale address is also removed by the next daemon.
+        // Best effort: what is left is also removed by the next daemon.
+        LocalSocket::remove(&self.path).unwrap_or_default();
         remove_if_there(&self.path.join("address")).unwrap_or_default();
     }
 }

@@ -123,6 +123,8 @@ pub async fn run(
     let count = app.registry.boot().await?;
     background.spawn(app.gateway.clone().run(app.registry.changes()));
     let url = format!("http://{}", reachable(address));
+    let local = data_dir.bind_socket()?.serve(url.clone());
+    background.spawn(closing.clone().run_until_cancelled_owned(local));
     data_dir.write_address(&url)?;
     tracing::info!(target: "START", %address, data_dir = %data_dir.path().display(), servers = count, "the daemon is ready");
     let console_url = format!("{url}/#token={}", data_dir.token().reveal());

@@ -10,22 +10,52 @@ use cofer_e2e::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 const TOKEN: &str = "canary-token-0123456789";
 
-/// A data directory as a daemon at this address would leave it.
-fn data_dir(address: &str, token: &str) -> TempDir {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    point_to(dir.path(), address, token);
-    dir
+/// The data directory of a stand-in: a token, and a socket that answers with its address.
+struct DataDir {
+    dir: TempDir,
+    address: watch::Sender<String>,
+    _tasks: JoinSet<()>,
 }
 
-/// As a daemon does: each file at once, and the address last.
-fn point_to(dir: &Path, address: &str, token: &str) {
-    for (name, text) in [("token", token), ("address", address)] {
-        let new = dir.join("new");
-        std::fs::write(&new, text).expect("it can be written");
-        std::fs::rename(new, dir.join(name)).expect("it can be named");
+fn data_dir(address: &str, token: &str) -> DataDir {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let socket = UnixListener::bind(dir.path().join("socket")).expect("a socket can be bound");
+    let address = watch::Sender::new(address.to_owned());
+    let mut tasks = JoinSet::new();
+    let current = address.subscribe();
+    tasks.spawn(async move {
+        while let Ok((mut stream, _)) = socket.accept().await {
+            let answer = json!({"url": *current.borrow()}).to_string();
+            drop(stream.write_all(answer.as_bytes()).await);
+        }
+    });
+    let data_dir = DataDir { dir, address, _tasks: tasks };
+    data_dir.write_token(token);
+    data_dir
+}
+
+impl DataDir {
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn write_token(&self, token: &str) {
+        let new = self.path().join("new");
+        std::fs::write(&new, token).expect("it can be written");
+        std::fs::rename(new, self.path().join("token")).expect("it can be named");
+    }
+
+    /// As a daemon does: the token is there before the address.
+    fn point_to(&self, address: &str, token: &str) {
+        self.write_token(token);
+        self.address.send_replace(address.to_owned());
     }
 }
 
@@ -68,7 +98,7 @@ async fn a_daemon_that_was_restarted_elsewhere_is_found_again() {
     before.die();
     // Asked while there is none: the answer comes when there is one again.
     let id = client.ask("tools/list", json!({})).await;
-    point_to(dir.path(), &after.base(), "another-token");
+    dir.point_to(&after.base(), "another-token");
     let listed = client.answer(id).await;
     assert_eq!(listed["result"]["tools"][0]["name"], "echo", "{listed}");
     says(&mut client, "two").await;
@@ -86,7 +116,7 @@ async fn a_token_that_was_replaced_is_read_again() {
     let answer = client.request("initialize", json!({})).await;
     assert_eq!(answer["error"]["data"]["kind"], "auth", "{answer}");
     assert!(answer["error"]["data"]["hint"].to_string().contains("--data-dir"), "{answer}");
-    point_to(dir.path(), &gateway.base(), "new-token");
+    dir.point_to(&gateway.base(), "new-token");
     client.initialize().await;
     says(&mut client, "in").await;
 }
@@ -112,6 +142,24 @@ async fn without_a_daemon_the_client_and_the_person_are_told() {
     let data = dir.path().to_str().expect("text");
     let ended = run(&cofer(), &["connect"], &[("COFER_DATA_DIR", data)], "").await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn an_address_file_that_a_daemon_left_does_not_lead_the_token_to_another_program() {
+    let mut daemon = Daemon::start().await;
+    let address = std::fs::read_to_string(daemon.data_dir().join("address")).expect("it is there");
+    daemon.kill9().await;
+    assert_eq!(std::fs::read_to_string(daemon.data_dir().join("address")).ok(), Some(address));
+    // Another program takes the port of the daemon that was killed.
+    let impostor = std::net::TcpListener::bind(daemon.address()).expect("the port is free");
+    impostor.set_nonblocking(true).expect("it can be set");
+    for args in [&["server", "list"][..], &["console"], &["connect"], &["chat", "hello"]] {
+        let ended = daemon.cli(args).await;
+        assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains("no daemon runs in the data directory"), "{ended:?}");
+        assert!(ended.stderr.contains("`cofer serve`"), "{ended:?}");
+        assert!(impostor.accept().is_err(), "{args:?} connected to the other program");
+    }
 }
 
 #[tokio::test]

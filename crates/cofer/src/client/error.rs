@@ -18,6 +18,8 @@ pub(crate) enum ClientError {
     Setup(#[source] reqwest::Error),
     #[error("could not set up the HTTP client")]
     Tls(#[source] rustls::Error),
+    #[error("no daemon runs in the data directory `{}`", data_dir.display())]
+    NotRunning { data_dir: PathBuf, source: RootCause },
     #[error("no daemon answers at {url}")]
     Unreachable { url: String, source: RootCause },
     #[error("the daemon at {url} did not answer within {} s", after.as_secs())]
@@ -59,6 +61,10 @@ impl ClientError {
         match self {
             Self::BadUrl { .. } => {
                 "an address looks like http://127.0.0.1:8787 (`--url`, COFER_URL).".to_owned()
+            }
+            Self::NotRunning { .. } => {
+                "start it with `cofer serve`; name another data directory with `--data-dir`, or the address of a daemon that runs elsewhere with `--url`."
+                    .to_owned()
             }
             Self::Unreachable { .. } => "start it with `cofer serve`.".to_owned(),
             Self::Degraded { .. } => "the daemon's log in its data directory says more.".to_owned(),

@@ -3,6 +3,7 @@
 mod error;
 mod follow;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -324,6 +325,10 @@ impl Client {
         token: Option<&str>,
         ask: Ask<'_>,
     ) -> Result<reqwest::Response, ClientError> {
+        if let Some(cause) = &self.target.absent {
+            let data_dir = self.target.token_file.parent().map(Path::to_owned).unwrap_or_default();
+            return Err(ClientError::NotRunning { data_dir, source: RootCause(cause.clone()) });
+        }
         let mut request = self.http.request(ask.method, url);
         if let Some(token) = token {
             request = request.bearer_auth(token);

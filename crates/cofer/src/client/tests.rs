@@ -48,7 +48,8 @@ async fn read_request(stream: &mut tokio::net::TcpStream) -> String {
 
 fn client(url: &str, token: Option<&str>) -> Client {
     let token = token.map(str::to_owned);
-    let target = Target { url: url.to_owned(), token, token_file: PathBuf::from("/d/token") };
+    let token_file = PathBuf::from("/d/token");
+    let target = Target { url: url.to_owned(), token, token_file, absent: None };
     Client::new(target).unwrap()
 }
 
@@ -137,7 +138,8 @@ async fn no_daemon_is_told_with_the_address_and_the_way_out() {
 #[test]
 fn an_address_that_is_none_is_refused() {
     for url in ["", "127.0.0.1:8787", "https://example.com", "ftp://x", "http://"] {
-        let target = Target { url: url.to_owned(), token: None, token_file: PathBuf::new() };
+        let token_file = PathBuf::new();
+        let target = Target { url: url.to_owned(), token: None, token_file, absent: None };
         assert!(matches!(Client::new(target), Err(ClientError::BadUrl { .. })), "{url}");
     }
 }

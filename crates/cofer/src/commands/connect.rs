@@ -108,7 +108,9 @@ impl Daemon {
         let mut client = Client::new(self.target()?)?;
         if let Err(error) = client.health().await {
             match error {
-                ClientError::Unreachable { .. } if start => start::daemon(&self.data_dir).await?,
+                ClientError::NotRunning { .. } | ClientError::Unreachable { .. } if start => {
+                    start::daemon(&self.data_dir).await?;
+                }
                 error => return Err(away(error)),
             }
             client = Client::new(self.target()?)?;
@@ -125,6 +127,9 @@ impl Daemon {
 
     /// The gateway's endpoint at a daemon.
     fn place(&self, target: &Target) -> Option<Place> {
+        if target.absent.is_some() {
+            return None;
+        }
         let mut url = Url::parse(&target.url).ok()?;
         url.path_segments_mut().ok()?.pop_if_empty().push("mcp").extend(&self.name);
         let authorization = target.token.as_ref().map(|token| {
@@ -142,7 +147,7 @@ impl Daemon {
 
 fn away(error: ClientError) -> Failure {
     match error {
-        ClientError::Unreachable { .. } => Failure::from(error)
+        ClientError::NotRunning { .. } | ClientError::Unreachable { .. } => Failure::from(error)
             .hint("start the daemon with `cofer serve`, or let `cofer connect --start` do so."),
         error => Failure::from(error),
     }
@@ -164,6 +169,7 @@ mod tests {
             url: url.to_owned(),
             token: token.map(str::to_owned),
             token_file: PathBuf::new(),
+            absent: None,
         })
     }
 

@@ -26,7 +26,7 @@ pub(super) async fn check(client: &Client) -> (Vec<Check>, Option<usize>) {
 /// No daemon is a state like another; one that answers wrongly is not.
 fn unwell(name: &str, error: &ClientError) -> Check {
     let level = match error {
-        ClientError::Unreachable { .. } => Level::Missing,
+        ClientError::NotRunning { .. } | ClientError::Unreachable { .. } => Level::Missing,
         _ => Level::Broken,
     };
     Check::new(name, level, error.to_string()).hint(error.hint())
