@@ -1,7 +1,7 @@
 //! The data directory: private to its user, owned by one daemon at a time, with the bearer
 //! token, the instance's id and the address that the command line reads.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
@@ -9,11 +9,18 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 
 use cofer_store::DaemonIdentity;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::local_socket::LocalSocket;
 use crate::token::{self, Token, TokenError};
+
+#[path = "data_dir_lock.rs"]
+mod lock;
+
+use lock::DirLock;
 
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -35,8 +42,7 @@ pub(crate) struct DataDir {
     path: PathBuf,
     token: Token,
     owner_id: Uuid,
-    /// The lock goes when the file is closed, also by SIGKILL.
-    _lock: File,
+    _lock: DirLock,
 }
 
 /// Why a data directory cannot be used.
@@ -78,6 +84,14 @@ pub enum DataDirError {
         /// What is wrong with it.
         source: TokenError,
     },
+    /// A file in it is not one that this daemon wrote.
+    #[error("`{}` cannot be trusted: it {problem}", path.display())]
+    Untrusted {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The system gave no randomness for a token.
     #[error("could not make a token")]
     NoRandomness(#[source] io::Error),
@@ -109,6 +123,11 @@ impl DataDirError {
                 "delete `{}` to have a new token made; clients then need the new one",
                 path.display()
             ),
+            Self::Untrusted { path, .. } => format!(
+                "replace `{}` by a regular file of your own with mode 0600, or delete it to have a \
+                 new one made",
+                path.display()
+            ),
             Self::NoRandomness(_) => "the system's getrandom does not work".to_owned(),
         }
     }
@@ -120,7 +139,7 @@ impl DataDir {
         let path = path.as_ref();
         make_private_dir(path)?;
         let path = fs::canonicalize(path).map_err(|source| io_error("find", path, source))?;
-        let lock = take_lock(&path)?;
+        let lock = DirLock::take(&path)?;
         make_private_dir(&path.join("logs"))?;
         // A daemon that was killed leaves both.
         remove_if_there(&path.join("address"))?;
@@ -224,40 +243,6 @@ fn make_private_dir(path: &Path) -> Result<(), DataDirError> {
     Ok(())
 }
 
-fn take_lock(dir: &Path) -> Result<File, DataDirError> {
-    let path = dir.join("lock");
-    // Not truncated on opening: the pid in it may be that of the daemon that holds it.
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(FILE_MODE)
-        .open(&path)
-        .map_err(|source| io_error("open", &path, source))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(DataDirError::InUse { path: dir.to_owned(), pid: read_pid(&file) });
-        }
-        Err(TryLockError::Error(source)) => return Err(io_error("lock", &path, source)),
-    }
-    write_pid(&mut file).map_err(|source| io_error("write", &path, source))?;
-    Ok(file)
-}
-
-fn read_pid(file: &File) -> Option<u32> {
-    let mut text = String::new();
-    file.take(MAX_READ).read_to_string(&mut text).ok()?;
-    text.trim().parse().ok()
-}
-
-fn write_pid(file: &mut File) -> io::Result<()> {
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())
-}
-
 fn read_or_make_token(path: &Path) -> Result<Token, DataDirError> {
     match read_private(path)? {
         Some(text) => Token::new(&text)
@@ -289,35 +274,59 @@ fn instance_of(text: &str, inode: u64) -> Option<Uuid> {
     Uuid::try_parse(id).ok()
 }
 
-/// The file's text, none where it is not there; made private where it is not.
+/// The file's text, none where it is not there; made private where it is not. A file that
+/// somebody else could write or that is elsewhere is refused: whoever puts a token of their own in
+/// its place may run programs as this user.
 fn read_private(path: &Path) -> Result<Option<String>, DataDirError> {
+    // Not blocking: a FIFO in its place would hang the daemon.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(untrusted(path, "is a symbolic link"));
+        }
+        Err(source) => return Err(io_error("read", path, source)),
+    };
+    let metadata = file.metadata().map_err(|source| io_error("look at", path, source))?;
+    check_private(path, &metadata)?;
     let read = || -> io::Result<String> {
-        let file = File::open(path)?;
-        if file.metadata()?.mode() & 0o7777 != FILE_MODE {
+        if metadata.mode() & 0o7777 != FILE_MODE {
             file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         }
         let mut bytes = Vec::new();
-        file.take(MAX_READ).read_to_end(&mut bytes)?;
+        (&file).take(MAX_READ).read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    match read() {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(io_error("read", path, source)),
+    read().map(Some).map_err(|source| io_error("read", path, source))
+}
+
+fn check_private(path: &Path, metadata: &Metadata) -> Result<(), DataDirError> {
+    let user = rustix::process::geteuid().as_raw();
+    if !metadata.is_file() {
+        Err(untrusted(path, "is not a regular file"))
+    } else if metadata.uid() != user {
+        Err(untrusted(path, format!("belongs to user {}, not to user {user}", metadata.uid())))
+    } else if metadata.nlink() != 1 {
+        Err(untrusted(path, format!("has {} hard links", metadata.nlink())))
+    } else {
+        Ok(())
     }
+}
+
+fn untrusted(path: &Path, problem: impl Into<String>) -> DataDirError {
+    DataDirError::Untrusted { path: path.to_owned(), problem: problem.into() }
 }
 
 /// Writes a file of mode 0600 that is there whole or not at all, also after a power failure.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), DataDirError> {
     let temporary = path.with_extension("tmp");
+    remove_if_there(&temporary)?;
     let write = || {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(FILE_MODE)
-            .open(&temporary)?;
-        // The mode given on creation is cut by the umask, and a left-over file has its own.
+        // Anew, so that no link in its place is followed.
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(FILE_MODE).open(&temporary)?;
+        // The mode given on creation is cut by the umask.
         file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         file.write_all(bytes)?;
         file.write_all(b"\n")?;

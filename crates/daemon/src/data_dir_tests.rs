@@ -138,6 +138,78 @@ fn a_token_file_that_cannot_serve_is_refused_not_replaced() {
 }
 
 #[test]
+fn a_token_file_that_somebody_else_could_have_put_there_is_refused() {
+    use std::os::unix::fs::symlink;
+    let other = tempfile::tempdir().unwrap();
+    let foreign = other.path().join("token");
+    type Plant<'a> = &'a dyn Fn(&Path);
+    let plant: [(&str, Plant<'_>); 4] = [
+        ("a symbolic link", &|path| symlink(&foreign, path).unwrap()),
+        ("a symbolic link", &|path| symlink("/nowhere", path).unwrap()),
+        ("2 hard links", &|path| fs::hard_link(&foreign, path).unwrap()),
+        ("not a regular file", &|path| {
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                path,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR,
+                0,
+            )
+            .unwrap();
+        }),
+    ];
+    for (problem, plant) in plant {
+        for name in ["token", "instance"] {
+            let (_root, path) = fresh();
+            fs::create_dir_all(&path).unwrap();
+            fs::write(&foreign, "0123456789abcdef0123456789abcdef").unwrap();
+            let before = fs::metadata(&foreign).unwrap().mode();
+            plant(&path.join(name));
+            let error = DataDir::open(&path).unwrap_err();
+            assert!(error.to_string().contains(problem), "{name}: {error}");
+            assert!(error.hint().contains(name), "{}", error.hint());
+            assert_eq!(fs::metadata(&foreign).unwrap().mode(), before, "it was not touched");
+        }
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_temporary_file_is_not_followed() {
+    let (root, path) = fresh();
+    fs::create_dir_all(&path).unwrap();
+    let victim = root.path().join("victim");
+    fs::write(&victim, "precious").unwrap();
+    std::os::unix::fs::symlink(&victim, path.join("token.tmp")).unwrap();
+    DataDir::open(&path).unwrap();
+    assert_eq!(fs::read_to_string(victim).unwrap(), "precious");
+    assert!(fs::symlink_metadata(path.join("token")).unwrap().is_file());
+}
+
+#[test]
+fn the_lock_of_an_older_version_is_respected() {
+    let (_root, path) = fresh();
+    drop(DataDir::open(&path).unwrap());
+    fs::write(path.join("lock"), "4711\n").unwrap();
+    // An older version holds `flock` and no record lock.
+    let held = File::open(path.join("lock")).unwrap();
+    held.lock().unwrap();
+    let error = DataDir::open(&path).unwrap_err();
+    assert!(matches!(error, DataDirError::InUse { pid: Some(4711), .. }), "{error}");
+    drop(held);
+    DataDir::open(&path).unwrap();
+}
+
+#[test]
+fn a_descriptor_of_a_dead_daemon_does_not_keep_the_next_one_out() {
+    let (_root, path) = fresh();
+    drop(DataDir::open(&path).unwrap());
+    // As a child has it that was forked by a daemon that was killed.
+    let inherited = File::open(path.join("lock")).unwrap();
+    inherited.lock().unwrap();
+    DataDir::open(&path).unwrap();
+}
+
+#[test]
 fn the_address_is_there_while_the_daemon_is() {
     let (_root, path) = fresh();
     let address = path.join("address");

@@ -108,7 +108,7 @@ async fn regain(store: &dyn Ownership, servers: &impl Fenced) -> Instant {
                     return sent;
                 }
                 Err(error) => {
-                    tracing::error!(target: "MCP", %error, "the servers could not be read")
+                    tracing::error!(target: "MCP", %error, "the servers could not be read");
                 }
             },
             Err(error) => {

@@ -1,6 +1,7 @@
 //! What was answered with 201 is there tomorrow: after SIGKILL, on a full disk, on PostgreSQL.
 
 use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use cofer_e2e::{Daemon, alive, pid_of, wait_gone, wayward, wayward_path};
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, Row as _, SqliteConnection};
 
@@ -117,6 +119,69 @@ async fn a_second_daemon_on_the_same_data_refuses_and_says_why() {
     // The first one has not noticed.
     assert!(alive(pid_of(&server)));
     daemon.tool("w", "pid", &json!({})).await.expect(200);
+}
+
+/// A descriptor of the daemon's lock file, as a child has it that was forked and lives on.
+fn inherit_lock(daemon: &Daemon) -> OwnedFd {
+    let lock = daemon.data_dir().join("lock").canonicalize().expect("it is there");
+    let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw).expect("a pid");
+    let process = pidfd_open(pid, PidfdFlags::empty()).expect("the daemon runs");
+    let open = std::fs::read_dir(format!("/proc/{}/fd", daemon.pid())).expect("it runs");
+    let number = open.flatten().find_map(|entry| {
+        let is_lock = std::fs::read_link(entry.path()).is_ok_and(|target| target == lock);
+        is_lock.then(|| entry.file_name().to_str()?.parse().ok())?
+    });
+    let number = number.expect("the daemon has its lock file open");
+    pidfd_getfd(process, number, PidfdGetfdFlags::empty()).expect("a descriptor can be shared")
+}
+
+#[tokio::test]
+async fn a_child_that_inherited_the_lock_does_not_keep_the_next_daemon_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut daemon = Daemon::builder().data_dir(&data).start().await;
+    let inherited = inherit_lock(&daemon);
+    daemon.kill9().await;
+    let next = Daemon::builder().data_dir(&data).start().await;
+    // The lock is still one: also without the descriptor that the second daemon could not lock.
+    drop(inherited);
+    let refusal = Daemon::builder().data_dir(&data).try_start().await.err().expect("two daemons");
+    assert!(refusal.stderr.contains(&format!("(process {})", next.pid())), "{}", refusal.stderr);
+}
+
+#[tokio::test]
+async fn a_database_that_was_emptied_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut daemon = Daemon::builder().data_dir(&data).start().await;
+    daemon.post("/mcp/servers", &switched_off("kept")).await.expect(201);
+    assert!(daemon.terminate().await.success());
+    std::fs::write(data.join("kb.db"), "").unwrap();
+    let Err(refusal) = Daemon::builder().data_dir(&data).try_start().await else {
+        panic!("a daemon runs without the servers that were registered");
+    };
+    assert_eq!(refusal.code, Some(1), "{refusal:?}");
+    for part in ["kb.db", "missing or empty", "backup", ".initialized"] {
+        assert!(refusal.stderr.contains(part), "{part}: {}", refusal.stderr);
+    }
+    // From nothing it starts.
+    std::fs::remove_dir_all(&data).unwrap();
+    Daemon::builder().data_dir(&data).start().await;
+}
+
+#[tokio::test]
+async fn a_token_file_that_is_a_link_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let planted = folder.path().join("planted");
+    std::fs::write(&planted, "0123456789abcdef0123456789abcdef").unwrap();
+    std::os::unix::fs::symlink(&planted, data.join("token")).unwrap();
+    let Err(refusal) = Daemon::builder().data_dir(&data).try_start().await else {
+        panic!("a daemon runs with a token of somebody else");
+    };
+    assert!(refusal.stderr.contains("is a symbolic link"), "{}", refusal.stderr);
+    assert!(refusal.stderr.contains("Hint: replace"), "{}", refusal.stderr);
 }
 
 #[tokio::test]

@@ -209,9 +209,9 @@ async fn a_restart_of_the_database_changes_neither_the_owner_nor_its_servers() {
         postgres.crash().await;
         // Another daemon that is started in this moment waits, and finds the first one back.
         let refusal = eventually("another daemon is refused", async || {
-            let refusal = match Daemon::builder().database_url(&postgres.url).try_start().await {
-                Ok(_) => panic!("round {round}: two daemons own one database"),
-                Err(refusal) => refusal,
+            let second = Daemon::builder().database_url(&postgres.url).try_start().await;
+            let Err(refusal) = second else {
+                panic!("round {round}: two daemons own one database");
             };
             refusal.stderr.contains("in use by another Cofer daemon").then_some(refusal)
         })

@@ -86,6 +86,12 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
+    /// The database file has nothing in it, and had before.
+    #[error("the database file {place} is missing or empty, and servers were stored in it before")]
+    Emptied {
+        /// Which file.
+        place: String,
+    },
     /// The database cannot be reached, or does not let us in.
     #[error("could not {attempt}: {place} is not available")]
     Unavailable {
@@ -180,6 +186,10 @@ impl StoreError {
             }
             Self::File { .. } => {
                 "check that the directory exists and that the daemon's user may write in it"
+            }
+            Self::Emptied { .. } => {
+                "restore it from a backup; to begin without any servers, delete the file of the same \
+                 name that ends in `.initialized`"
             }
             Self::Unavailable { source, .. } => unavailable_hint(source),
             Self::DiskFull { .. } => "free some space; what was stored before is safe",

@@ -3,7 +3,7 @@
 //!
 //! In PostgreSQL ownership is a lease: it has to be renewed, and it ends with the connection to
 //! the database. The owner has stopped its servers before the lease expires, and the next owner
-//! waits for that. The SQLite file is in the data directory, whose lock has one holder.
+//! waits for that. A SQLite file is locked by the process that has it.
 
 use std::time::Duration;
 

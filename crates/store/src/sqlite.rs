@@ -5,7 +5,9 @@
 //!
 //! One connection: what is stored changes a few times a minute, and SQLite has one writer anyway.
 
-use std::fs::{self, OpenOptions, Permissions};
+mod marker;
+
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -37,7 +39,7 @@ const TRIGGER: i32 = 1811;
 
 /// All that the owner alone may change.
 const TABLES: [&str; 5] =
-    ["agent_workspaces", "chat_conversations", "chat_messages", "chat_results", "chat_providers"];
+    ["agent_workspaces", "chat_conversations", "chat_messages", "chat_providers", "chat_results"];
 
 /// The servers in a SQLite file.
 pub struct SqliteStore {
@@ -45,21 +47,35 @@ pub struct SqliteStore {
     place: String,
     /// None when closed.
     connection: Mutex<Option<SqliteConnection>>,
+    _lock: File,
 }
 
 impl SqliteStore {
     /// Opens the file, made with mode 0600 where it is missing, and brings its tables up to date.
     pub async fn open(path: &Path, daemon: DaemonIdentity) -> Result<Self, StoreError> {
         let place = path.display().to_string();
+        let unusable = |source| StoreError::File { place: place.clone(), source };
+        let was_used = marker::is_there(path).map_err(unusable)?;
+        if was_used && !path.try_exists().map_err(unusable)? {
+            return Err(StoreError::Emptied { place });
+        }
         let file = path.to_owned();
         let prepared = tokio::task::spawn_blocking(move || prepare(&file)).await;
-        let path = prepared
-            .unwrap_or_else(|stopped| Err(io::Error::other(stopped)))
-            .map_err(|source| StoreError::File { place: place.clone(), source })?;
+        let path =
+            prepared.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(unusable)?;
         let connection = attach(&path).await;
         let mut connection =
             connection.map_err(|error| classify("open the database", &place, error))?;
+        let found = version(&mut connection).await;
+        if found.map_err(|error| classify("open the database", &place, error))? == 0 && was_used {
+            // Closed before the error is seen: it may lead to a restore of this very file.
+            connection.close().await.ok();
+            return Err(StoreError::Emptied { place });
+        }
         migrate(&mut connection, schema::SQLITE, &place).await?;
+        let Some(lock) = marker::hold(&path).map_err(unusable)? else {
+            return Err(StoreError::InUse { place });
+        };
         let owner = daemon.id.to_string();
         let owned = async {
             let epoch = acquire(&mut connection, &owner).await?;
@@ -68,7 +84,7 @@ impl SqliteStore {
         };
         let epoch = owned.await.map_err(|error| classify("acquire the database", &place, error))?;
         tracing::debug!(database = place, epoch, "store opened");
-        Ok(Self { place, connection: Mutex::new(Some(connection)) })
+        Ok(Self { place, connection: Mutex::new(Some(connection)), _lock: lock })
     }
 
     fn superseded(&self) -> StoreError {
@@ -77,7 +93,7 @@ impl SqliteStore {
     }
 }
 
-/// Owned until it is closed: the lock on the data directory does not depend on a connection.
+/// Owned until the process ends: the lock on the file does not depend on a connection.
 #[async_trait]
 impl Ownership for SqliteStore {
     fn lease(&self) -> Option<Duration> {

@@ -9,7 +9,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use support::Home;
+use cofer_store::StoreError;
+use support::{Home, other_daemon};
 use uuid::Uuid;
 
 const ROUNDS: usize = 12;
@@ -24,6 +25,19 @@ async fn postgres_keeps_what_it_answered() {
     let home = Home::postgres().await;
     check(&home).await;
     home.remove().await;
+}
+
+#[tokio::test]
+async fn a_sqlite_file_that_another_process_has_open_is_refused() {
+    let home = Home::sqlite();
+    let mut victim = start_victim(&home);
+    let mut output = BufReader::new(victim.stdout.take().unwrap()).lines();
+    output.next().unwrap().unwrap();
+    let error = home.open_as(other_daemon()).await.err().expect("two daemons on one database");
+    assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    home.open_as(other_daemon()).await.unwrap();
 }
 
 async fn check(home: &Home) {

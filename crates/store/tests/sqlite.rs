@@ -81,3 +81,44 @@ async fn two_who_open_an_empty_directory_at_once_get_their_tables_and_one_the_ow
     }
     assert_eq!(stored, 1);
 }
+
+#[tokio::test]
+async fn a_file_that_was_emptied_is_not_taken_for_a_new_one() {
+    let home = Home::sqlite();
+    let path = home.directory.path().join("kb.db");
+    let store = home.open().await.unwrap();
+    store.insert(&record("kept")).await.unwrap();
+    store.close().await;
+    let backup = fs::read(&path).unwrap();
+
+    let other = Home::sqlite();
+    fs::write(other.directory.path().join("kb.db"), "").unwrap();
+    let mut without_tables = other.file().await;
+    sqlx::raw_sql("CREATE TABLE kb.t (x); DROP TABLE kb.t")
+        .execute(&mut without_tables)
+        .await
+        .unwrap();
+    without_tables.close().await.unwrap();
+    let without_tables = fs::read(other.directory.path().join("kb.db")).unwrap();
+    assert!(!without_tables.is_empty());
+    for emptied in [None, Some(Vec::new()), Some(without_tables)] {
+        fs::remove_file(&path).unwrap_or_default();
+        if let Some(bytes) = &emptied {
+            fs::write(&path, bytes).unwrap();
+        }
+        for _ in 0..2 {
+            let error = fails(None, home.directory.path()).await;
+            assert!(matches!(error, StoreError::Emptied { .. }), "{emptied:?}: {error:?}");
+            assert!(error.to_string().contains("kb.db"), "{error}");
+        }
+    }
+
+    fs::write(&path, &backup).unwrap();
+    let restored = home.open().await.unwrap();
+    assert_eq!(names(&restored).await, ["kept"]);
+    restored.close().await;
+    fs::remove_file(&path).unwrap();
+    fs::remove_file(home.directory.path().join("kb.db.initialized")).unwrap();
+    let anew = home.open().await.unwrap();
+    assert_eq!(names(&anew).await, [""; 0]);
+}

@@ -23,7 +23,7 @@ pub(crate) fn a_server(name: &str) -> ServerView {
         "usage": {"cpu_percent": 1.25, "memory_bytes": 50000000, "pids": 2, "disk_bytes": null},
         "isolation": null, "capabilities": {"tools": {}},
         "server_info": {"name": "server-filesystem", "version": "0.2.0"},
-        "protocol_version": "2025-11-25", "warnings": [],
+        "protocol_version": "2025-11-25", "epoch": 1, "warnings": [],
         "created_at": "2026-01-01T00:00:00.123456Z", "updated_at": "2026-01-01T00:00:00Z"
     }"#,
     )
