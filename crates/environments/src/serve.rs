@@ -32,6 +32,10 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let environments = Arc::new(Environments::new(settings));
+    // `podman info` takes a fifth of a second: asked for ahead, the first environment does not wait
+    // for it. An error is returned by the tool that needs it.
+    let ahead = Arc::clone(&environments);
+    environments.readers.spawn(async move { drop(ahead.podman.info().await) });
     let stop = CancellationToken::new();
     let serving = talk(Server::new(Arc::clone(&environments)), stop.clone());
     tokio::pin!(serving);
