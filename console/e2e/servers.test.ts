@@ -121,7 +121,7 @@ test("servers are found by search, filtered by status and sorted, and the addres
     await until(names).toEqual(found);
   }
   await search.fill("exit-at");
-  expect(new URL(page.url()).searchParams.get("q")).toBe("exit-at");
+  await until(() => new URL(page.url()).searchParams.get("q")).toBe("exit-at");
   await page.reload();
   await until(names).toEqual(["gamma"]);
   expect(await search.inputValue()).toBe("exit-at");
