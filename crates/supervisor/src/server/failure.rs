@@ -107,7 +107,9 @@ pub(super) fn cycle(daemons: &DaemonIds) -> Failure {
         _ => format!("it leads back to this daemon over {others} other Cofer daemons"),
     };
     let message = format!("cycle: {way}, and its tools would multiply without end");
-    let hint = "remove this server, or, in the other daemon, the one that leads here; to use                 both daemons' servers, let one of them host `/mcp/NAME` of single servers that are not                 behind this daemon";
+    let hint = "remove this server, or, in the other daemon, the one that leads here; to use both \
+                daemons' servers, let one of them host `/mcp/NAME` of single servers that are not behind \
+                this daemon";
     failure(FailureKind::Cycle, message, hint, None)
 }
 
