@@ -205,7 +205,7 @@ test("a repository's secrets are allowed before an environment is made, and revo
     await part.getByRole("button", named("Allow WHERE")).click();
     await part.getByRole("button", named("Revoke WHERE")).waitFor();
     const id = await greedy.create("Allowed");
-    const ran = await greedy.command(id, "test -n \"$WHERE\" && echo $WHERE");
+    const ran = await greedy.command(id, 'test -n "$WHERE" && echo $WHERE');
     expect(ran.stdout).toBe("********\n");
     await part.getByRole("button", named("Revoke WHERE")).click();
     await part.getByRole("button", named("Allow WHERE")).waitFor();

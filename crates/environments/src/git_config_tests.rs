@@ -247,7 +247,7 @@ async fn the_kept_keys_are_read_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn refs_objects_and_index_are_the_repositorys_own() {
+async fn refs_objects_and_index_are_those_of_the_repository() {
     let source = Source::with(&[("a", "1\n")]).await;
     let repository = source.prepared().await;
     let head = source.git(&["rev-parse", "HEAD"]).await;
