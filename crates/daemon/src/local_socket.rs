@@ -31,13 +31,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct LocalDaemon {
     /// Such as `http://127.0.0.1:8787`.
     pub url: String,
+    /// The daemon's process, as the kernel names it.
+    #[serde(skip)]
+    pub pid: u32,
 }
 
 /// Asks the daemon of this data directory for its address. An error where none runs.
 pub fn find_daemon(data_dir: &Path) -> io::Result<LocalDaemon> {
     let directory = File::open(data_dir)?;
     let stream = UnixStream::connect(short_path(&directory))?;
-    let (owner, peer) = (directory.metadata()?.uid(), socket_peercred(&stream)?.uid.as_raw());
+    let credentials = socket_peercred(&stream)?;
+    let (owner, peer) = (directory.metadata()?.uid(), credentials.uid.as_raw());
     if peer != owner {
         let why =
             format!("its socket is served by user {peer}, and the directory belongs to {owner}");
@@ -46,7 +50,8 @@ pub fn find_daemon(data_dir: &Path) -> io::Result<LocalDaemon> {
     stream.set_read_timeout(Some(ANSWER))?;
     let mut answer = Vec::new();
     stream.take(MAX_ANSWER).read_to_end(&mut answer)?;
-    Ok(serde_json::from_slice(&answer)?)
+    let daemon: LocalDaemon = serde_json::from_slice(&answer)?;
+    Ok(LocalDaemon { pid: credentials.pid.as_raw_nonzero().get().unsigned_abs(), ..daemon })
 }
 
 /// The socket's path in at most 108 bytes, which is all that `sockaddr_un` holds.
@@ -78,7 +83,7 @@ impl LocalSocket {
     /// Answers every connection with `url`. One after the other: an answer fits into the buffer of
     /// a new socket, so that no client can delay another.
     pub(crate) async fn serve(self, url: String) {
-        let answer = serde_json::to_vec(&LocalDaemon { url }).unwrap_or_default();
+        let answer = serde_json::to_vec(&LocalDaemon { url, pid: 0 }).unwrap_or_default();
         loop {
             match self.0.accept().await {
                 // A client that is gone needs no answer.
@@ -120,7 +125,7 @@ mod tests {
             found = async {
                 find(&dir).await.unwrap();
                 find(&dir).await
-            } => assert_eq!(found.unwrap(), LocalDaemon { url }),
+            } => assert_eq!(found.unwrap(), LocalDaemon { url, pid: std::process::id() }),
         }
 
         // As a daemon that was killed leaves it.

@@ -102,6 +102,8 @@ async fn the_daemon_takes_the_hard_limit_of_open_files_and_servers_get_the_soft_
     let server = daemon.register(&wayward("w", &[])).await;
     assert_eq!(limits(daemon.pid()), (2048, 2048));
     assert_eq!(limits(pid_of(&server)), (512, 2048));
+    let report = daemon.cli(&["doctor"]).await;
+    assert!(report.stdout.contains("hard limit 2048"), "not that of the daemon: {report:?}");
 }
 
 #[tokio::test]

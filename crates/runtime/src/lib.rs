@@ -55,7 +55,8 @@ pub use heap::{resident_memory, trim_heap};
 pub use host_memory::host_memory;
 pub use isolation::{Containment, containment};
 pub use open_files::{
-    OpenFiles, OutOfFiles, RAISE_HINT, open_files, out_of_files, out_of_files_in, raise_open_files,
+    OpenFiles, OutOfFiles, RAISE_HINT, open_files, open_files_of, out_of_files, out_of_files_in,
+    raise_open_files,
 };
 pub use orphans::{become_subreaper, sweep};
 pub use resolve::{ResolveError, resolve};

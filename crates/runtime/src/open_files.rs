@@ -42,6 +42,19 @@ pub fn open_files() -> OpenFiles {
     OpenFiles { soft: or_unlimited(limits.current), hard: or_unlimited(limits.maximum) }
 }
 
+/// The limits of another process; none if it is gone or belongs to another user.
+pub fn open_files_of(pid: u32) -> Option<OpenFiles> {
+    parse(&std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
+}
+
+/// Finds the limits in the text of `/proc/PID/limits`.
+fn parse(limits: &str) -> Option<OpenFiles> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let number = |word: &str| if word == "unlimited" { Some(u64::MAX) } else { word.parse().ok() };
+    let mut words = line.split_ascii_whitespace();
+    Some(OpenFiles { soft: number(words.next()?)?, hard: number(words.next()?)? })
+}
+
 /// Raises the soft limit of this process to its hard limit. Programs that are started afterwards
 /// still get the soft limit from before.
 pub fn raise_open_files() -> io::Result<OpenFiles> {
@@ -122,6 +135,14 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("could not open the pipes")]
     struct Wrapped(#[source] io::Error);
+
+    #[test]
+    fn the_limits_of_a_process_are_read() {
+        assert_eq!(open_files_of(std::process::id()), Some(open_files()));
+        let text = "Limit  Soft Limit  Hard Limit  Units\nMax open files  1024  unlimited  files\n";
+        assert_eq!(parse(text), Some(OpenFiles { soft: 1024, hard: u64::MAX }));
+        assert_eq!(parse("Max open files  many  1  files\n"), None);
+    }
 
     #[test]
     fn the_limit_is_found_below_other_errors_and_named_with_its_value() {

@@ -63,7 +63,7 @@ pub(super) async fn run(context: &mut Context) -> Result<(), Failure> {
     let (daemon, servers) = daemon::check(&context.client).await;
     checks.extend(daemon);
     checks.push(check_proc());
-    checks.push(open_files::check(servers));
+    checks.push(open_files::check(&context.data_dir, servers));
     checks.push(containment::check(&context.client).await);
     let (programs, containers, copilot) =
         tokio::join!(programs::check(), containers::check(), copilot::check());

@@ -1,6 +1,9 @@
 //! Whether the limit of open files is enough for the registered servers.
 
-use cofer_runtime::{OpenFiles, open_files};
+use std::path::Path;
+
+use cofer_daemon::find_daemon;
+use cofer_runtime::{OpenFiles, open_files, open_files_of};
 
 use super::{Check, Level};
 use crate::output::text;
@@ -14,10 +17,11 @@ const PER_SERVER: u64 = 8;
 /// Descriptors for everything else: the store, the log, connections and their reserve.
 const BASE: u64 = 256;
 
-/// `servers` as the daemon lists them, none without a daemon. The limit is that of this shell: a
-/// daemon started from it raises its own to the hard limit.
-pub(super) fn check(servers: Option<usize>) -> Check {
-    check_limits(open_files(), servers.unwrap_or_default())
+/// `servers` as the daemon lists them, none without a daemon. The limit is that of the daemon, or
+/// of this shell if none runs here: a daemon started from it raises its own to the hard limit.
+pub(super) fn check(data_dir: &Path, servers: Option<usize>) -> Check {
+    let of_daemon = find_daemon(data_dir).ok().and_then(|daemon| open_files_of(daemon.pid));
+    check_limits(of_daemon.unwrap_or_else(open_files), servers.unwrap_or_default())
 }
 
 fn check_limits(OpenFiles { hard, .. }: OpenFiles, servers: usize) -> Check {
