@@ -3,6 +3,7 @@
 //! cannot name any: its `environment.json` comes with the code that is to be isolated.
 
 use cofer_model::{Limits, Openings, Provider, is_capability};
+use cofer_runtime::host_memory;
 
 /// What a package manager needs as the container's root, and nothing that reaches the machine:
 /// neither device nodes (MKNOD) nor raw sockets (NET_RAW) nor another root (SYS_CHROOT).
@@ -123,20 +124,13 @@ fn openings(variable: &impl Fn(&str) -> Option<String>) -> Result<Openings, Stri
 /// Bounded by the machine, so that an environment cannot starve it.
 fn default_limits() -> Limits {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory = physical_memory().map_or(MEMORY, |bytes| MEMORY.min(bytes / 2));
+    let memory = MEMORY.min(host_memory() / 2);
     Limits {
         cpu: CPUS.min(cores).to_string(),
         memory: memory.to_string(),
         disk: DISK.to_owned(),
         pids: PIDS,
     }
-}
-
-fn physical_memory() -> Option<u64> {
-    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }
 
 #[cfg(test)]
