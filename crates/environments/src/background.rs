@@ -42,8 +42,6 @@ pub(crate) struct Background<'a> {
     pub(crate) executor: &'a Executor,
     /// Where its logs are.
     pub(crate) folder: &'a Path,
-    /// The executor's folder, for the forwarders.
-    pub(crate) run: &'a Path,
     pub(crate) forwarder: &'a Path,
     pub(crate) limit: &'a Limit,
 }
@@ -129,7 +127,7 @@ impl Background<'_> {
     async fn answers(&self, port: u16) -> Result<bool, Failure> {
         let (answer, _) = self
             .executor
-            .ask_once(&Request::Connect { port })
+            .ask_once(&Request::Connect { port, relay: self.executor.is_sandboxed() })
             .await
             .map_err(|error| gone(&error))?;
         Ok(answer == Answer::Connected)
@@ -139,7 +137,7 @@ impl Background<'_> {
         let mut endpoints = Endpoints::new();
         let mut forwarded = Vec::new();
         for port in ports {
-            let here = forward::start(self.forwarder, self.run, *port);
+            let here = forward::start(self.forwarder, self.executor, *port);
             let here = here.attempting("endpoints", "could not forward a port")?;
             let endpoint = json!({
                 "environment_internal": format!("tcp://127.0.0.1:{port}"),

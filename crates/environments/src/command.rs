@@ -34,11 +34,10 @@ impl Environments {
         let executor = environment.awake(&self.podman).await?;
         self.watch_disk(&environment);
         if order.background {
-            let (folder, run) = (environment.home.background(), environment.home.run());
+            let folder = environment.home.background();
             let background = Background {
                 executor,
                 folder: &folder,
-                run: &run,
                 forwarder: &self.settings.forwarder,
                 limit: &limit,
             };

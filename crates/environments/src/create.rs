@@ -83,7 +83,7 @@ impl Environments {
             wish.image.as_deref(),
             &self.settings.default_image,
         )?;
-        provider::check(self.settings.isolation.provider, config.provider)?;
+        let sandbox = self.sandbox(config.provider).await?;
         // Refused before anything is made; the values are resolved again for each command.
         self.resolve_secrets(&repository, &config.secrets)?;
         let layout = repository.layout();
@@ -101,6 +101,7 @@ impl Environments {
         }
         let mode = self.mode(&layout);
         let mut state = begin(&repository, &layout, &id, &wish, &commit, mode, config, &settings);
+        state.sandbox = sandbox;
         state.disk_limit = self.settings.isolation.limits.disk_bytes();
         let environment = Environment::new(repository, state);
         let mut made = Made::default();
@@ -305,7 +306,9 @@ impl Environments {
         let (run, gitfile, pidfile) = (home.run(), home.gitfile(), home.pidfile());
         let image = &state.config.base_image;
         let info = self.podman.info().await.map_err(|error| error.into_failure(image))?;
-        provider::check_engine(info)?;
+        if state.sandbox.is_none() {
+            provider::check_engine(info)?;
+        }
         let start = Start {
             name: &state.container,
             id: &state.id,
@@ -319,6 +322,7 @@ impl Environments {
             pidfile: &pidfile,
             isolation: &self.settings.isolation,
             info,
+            sandbox: state.sandbox.as_deref(),
         };
         self.podman.run(&start).await.map_err(|error| error.into_failure(image))
     }
@@ -380,6 +384,7 @@ fn begin(
         container_id: None,
         config,
         disk_limit: None,
+        sandbox: None,
         author: Author {
             name: settings.name.clone().unwrap_or_else(|| "Cofer".to_owned()),
             email: settings.email.clone().unwrap_or_else(|| "cofer@localhost".to_owned()),

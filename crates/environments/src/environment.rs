@@ -47,7 +47,7 @@ impl Environment {
     pub(crate) fn new(repository: Repository, state: State) -> Self {
         let layout = repository.layout();
         let home = layout.environment(&state.id);
-        let executor = Executor::in_folder(home.run());
+        let executor = Executor::in_folder(home.run(), state.sandbox.is_some());
         Self { repository, layout, home, state, executor, memory: Arc::default() }
     }
 
@@ -86,7 +86,8 @@ impl Environment {
             shown.attempting("worktree", "could not show the worktree again")?;
         }
         let image = &self.state.config.base_image;
-        podman.start(&self.state.container).await.map_err(|error| {
+        let sandbox = self.state.sandbox.as_deref();
+        podman.start(&self.state.container, sandbox).await.map_err(|error| {
             let gone = error.is_no_such_container();
             let failure = error.into_failure(image);
             if gone {

@@ -20,6 +20,7 @@ use crate::layout::Layout;
 use crate::lock::Lock;
 use crate::look::{Look, Seen};
 use crate::podman::Podman;
+use crate::provider;
 use crate::registry;
 use crate::repository::Repository;
 use crate::settings::Settings;
@@ -31,6 +32,8 @@ use crate::worktree::{self, Mode};
 pub struct Environments {
     pub(crate) settings: Settings,
     pub(crate) podman: Podman,
+    /// Which isolation providers work on this machine.
+    pub(crate) trials: cofer_runtime::podman::Podman,
     repositories: Mutex<HashMap<PathBuf, Repository>>,
     known: Mutex<HashMap<PathBuf, Known>>,
     modes: Mutex<HashMap<PathBuf, Mode>>,
@@ -95,9 +98,11 @@ impl Environments {
     /// Knows nothing yet, and looks at nothing before it is asked.
     pub fn new(settings: Settings) -> Self {
         let podman = Podman::new(&settings.podman);
+        let trials = provider::trials(&settings);
         Self {
             settings,
             podman,
+            trials,
             repositories: Mutex::default(),
             known: Mutex::default(),
             modes: Mutex::default(),

@@ -52,12 +52,22 @@ pub(crate) fn program_in(folder: &Path) -> io::Result<PathBuf> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Executor {
     folder: PathBuf,
+    /// A sandbox receives descriptors, and cannot send any: its sockets are not this kernel's.
+    is_sandboxed: bool,
 }
 
 impl Executor {
     /// The one that listens in `folder`.
-    pub(crate) fn in_folder(folder: PathBuf) -> Self {
-        Self { folder }
+    pub(crate) fn in_folder(folder: PathBuf, is_sandboxed: bool) -> Self {
+        Self { folder, is_sandboxed }
+    }
+
+    pub(crate) fn is_sandboxed(&self) -> bool {
+        self.is_sandboxed
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Sends a request, with descriptors that it is about.
@@ -181,6 +191,11 @@ impl Conversation {
     pub(crate) fn hang_up(&self) {
         // One that is closed already has ended.
         rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write).unwrap_or_default();
+    }
+
+    /// The connection, after the last answer of a request that goes on with other bytes.
+    pub(crate) fn into_stream(self) -> UnixStream {
+        self.socket
     }
 
     /// Until the other side is gone.

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 
 use cofer_runtime::tool;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,7 +24,7 @@ impl Running {
         let folder = tempfile::tempdir().unwrap();
         let program = program_in(folder.path()).unwrap();
         let child = tool(program).arg(folder.path().join(SOCKET)).spawn().unwrap();
-        let executor = Executor::in_folder(folder.path().to_owned());
+        let executor = Executor::in_folder(folder.path().to_owned(), false);
         executor.listens(Duration::from_secs(20)).await.unwrap();
         Self { folder, executor, _child: child }
     }
@@ -141,7 +142,8 @@ async fn a_connection_is_handed_over() {
     let running = Running::start().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let (answer, descriptor) = running.executor.ask_once(&Request::Connect { port }).await.unwrap();
+    let (answer, descriptor) =
+        running.executor.ask_once(&Request::Connect { port, relay: false }).await.unwrap();
     assert_eq!(answer, Answer::Connected);
     let mut ours = std::net::TcpStream::from(descriptor.unwrap());
     let (theirs, _) = listener.accept().await.unwrap();
@@ -149,7 +151,8 @@ async fn a_connection_is_handed_over() {
     theirs.readable().await.unwrap();
     assert_eq!(theirs.try_read(&mut [0; 4]).unwrap(), 1);
     drop(listener);
-    let (answer, descriptor) = running.executor.ask_once(&Request::Connect { port }).await.unwrap();
+    let (answer, descriptor) =
+        running.executor.ask_once(&Request::Connect { port, relay: false }).await.unwrap();
     assert!(matches!(answer, Answer::Failed { .. }) && descriptor.is_none(), "{answer:?}");
 }
 
@@ -172,4 +175,25 @@ async fn a_link_in_its_place_is_not_followed() {
     .unwrap();
     assert!(running.executor.listens(Duration::ZERO).await.is_err());
     assert!(other.executor.listens(Duration::ZERO).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_port_is_relayed_in_both_directions_until_each_is_closed() {
+    let running = Running::start().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let request = Request::Connect { port, relay: true };
+    let mut asked = running.executor.ask(&request, Vec::new()).await.unwrap();
+    let (answer, descriptor) = asked.answer().await.unwrap();
+    assert!(answer == Answer::Connected && descriptor.is_none(), "{answer:?}");
+    let mut ours = asked.into_stream();
+    let (mut theirs, _) = listener.accept().await.unwrap();
+    let mut heard = Vec::new();
+    ours.write_all(b"question").await.unwrap();
+    ours.shutdown().await.unwrap();
+    theirs.read_to_end(&mut heard).await.unwrap();
+    theirs.write_all(b"answer").await.unwrap();
+    drop(theirs);
+    ours.read_to_end(&mut heard).await.unwrap();
+    assert_eq!(heard, b"questionanswer");
 }

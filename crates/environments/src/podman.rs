@@ -117,6 +117,8 @@ pub(crate) struct Start<'a> {
     pub(crate) pidfile: &'a Path,
     pub(crate) isolation: &'a Isolation,
     pub(crate) info: &'a Info,
+    /// Podman's global flags for a sandbox.
+    pub(crate) sandbox: Option<&'a [String]>,
 }
 
 impl Podman {
@@ -145,12 +147,13 @@ impl Podman {
     /// Starts a container and gives its id.
     pub(crate) async fn run(&self, start: &Start<'_>) -> Result<String, PodmanError> {
         let args = start.args();
-        let said = match self.call("run", &args, PULLING).await {
+        let flags = start.sandbox.unwrap_or_default();
+        let said = match self.call_with(flags, "run", &args, PULLING).await {
             Err(error) if error.is_passing() => {
                 tracing::warn!(%error, "podman run is tried again");
                 // The first attempt may have left half a container.
                 drop(self.remove(start.name).await);
-                self.call("run", &args, PULLING).await?
+                self.call_with(flags, "run", &args, PULLING).await?
             }
             other => other?,
         };
@@ -158,8 +161,13 @@ impl Podman {
     }
 
     /// Starts one again that has stopped.
-    pub(crate) async fn start(&self, name: &str) -> Result<(), PodmanError> {
-        self.call("start", &[name.into()], PATIENCE).await.map(drop)
+    pub(crate) async fn start(
+        &self,
+        name: &str,
+        sandbox: Option<&[String]>,
+    ) -> Result<(), PodmanError> {
+        let flags = sandbox.unwrap_or_default();
+        self.call_with(flags, "start", &[name.into()], PATIENCE).await.map(drop)
     }
 
     /// Kills one that runs.
@@ -217,8 +225,20 @@ impl Podman {
         args: &[OsString],
         patience: Duration,
     ) -> Result<String, PodmanError> {
+        self.call_with(&[], action, args, patience).await
+    }
+
+    /// With global flags.
+    async fn call_with(
+        &self,
+        flags: &[String],
+        action: &'static str,
+        args: &[OsString],
+        patience: Duration,
+    ) -> Result<String, PodmanError> {
         let mut command = tool(&self.program);
         command
+            .args(flags)
             .arg(action)
             .args(args)
             .stdout(Stdio::piped())

@@ -29,6 +29,7 @@ fn arguments(image: &str, info: &Info) -> Vec<String> {
         pidfile: path,
         isolation: &Isolation::from_variables(&|_: &str| None).unwrap(),
         info,
+        sandbox: None,
     };
     start.args().into_iter().map(|arg| arg.into_string().unwrap()).collect()
 }

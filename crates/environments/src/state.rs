@@ -49,6 +49,10 @@ pub(crate) struct State {
     /// Bytes that its container may write; none for environments of older versions.
     #[serde(default)]
     pub(crate) disk_limit: Option<u64>,
+    /// Podman's global flags if its OCI runtime is a sandbox's; none for the engine's default.
+    /// Podman keeps the runtime of a container, but not the runtime's flags.
+    #[serde(default)]
+    pub(crate) sandbox: Option<Vec<String>>,
     /// Who its commits are by.
     pub(crate) author: Author,
     /// Whether the `cofer` remote is one that somebody made elsewhere, and has to be pushed to.

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use crate::environment::{self, Variables};
 use crate::sys::{self, End, Program, SIGCHLD, Side};
 use crate::talk;
-use crate::tree;
+use crate::tree::{self, Family};
 use crate::wire::{Answer, Ring, Run, Step};
 
 /// Runs a command to its end, in the foreground as long as somebody is there to hear of it.
@@ -26,10 +26,9 @@ pub(crate) fn run(connection: &UnixStream, run: &Run, descriptors: Vec<OwnedFd>,
     } else {
         Ok(Kept { output: None, stdio: [first, second] })
     };
-    let started = sys::become_subreaper()
-        .and(sys::catch(&[SIGCHLD]))
-        .and_then(|signals| Ok((signals, kept?)));
-    let (signals, kept) = match started {
+    let started =
+        Family::begin(alone).and_then(|family| Ok((family, sys::catch(&[SIGCHLD])?, kept?)));
+    let (family, signals, kept) = match started {
         Ok(started) => started,
         Err(error) => return talk::answer(connection, refused(Step::System, &error)),
     };
@@ -42,7 +41,10 @@ pub(crate) fn run(connection: &UnixStream, run: &Run, descriptors: Vec<OwnedFd>,
             }
             talk::answer(connection, Answer::Started { pid: pid.unsigned_abs() });
             match output {
-                None => stay(connection, pid, &signals, alone),
+                None => {
+                    let kill = || tree::kill_all(alone, || family.members());
+                    stay(connection, pid, &signals, kill);
+                }
                 Some(output) => stay_in_background(connection, pid, &signals, output),
             }
         }
@@ -124,9 +126,9 @@ fn end_of(end: End) -> Answer {
     }
 }
 
-/// Until the command ends; what it leaves running goes on. Where nobody listens any more,
-/// everything is ended.
-fn stay(connection: &UnixStream, pid: i32, signals: &OwnedFd, alone: bool) {
+/// Until the command ends; what it leaves running goes on. If the connection is closed, everything
+/// is killed.
+fn stay(connection: &UnixStream, pid: i32, signals: &OwnedFd, kill: impl Fn()) {
     loop {
         let ready =
             sys::wait_readable([Some(connection.as_raw_fd()), Some(signals.as_raw_fd())], -1);
@@ -135,8 +137,7 @@ fn stay(connection: &UnixStream, pid: i32, signals: &OwnedFd, alone: bool) {
             return talk::answer(connection, end_of(end));
         }
         if told {
-            let me = std::process::id().cast_signed();
-            tree::kill_all(alone, || tree::below(me));
+            kill();
             return talk::answer(connection, Answer::Signalled { signal: sys::SIGKILL });
         }
     }

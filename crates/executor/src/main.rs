@@ -11,6 +11,7 @@
 
 mod environment;
 mod keeper;
+mod relay;
 mod sys;
 mod talk;
 mod tree;
@@ -107,7 +108,7 @@ fn handle(connection: &UnixStream, is_init: bool) {
     match heard {
         Err(_) => talk::answer(connection, Answer::Failed { step: Step::Request, errno: 22 }),
         Ok((Request::Run(run), descriptors)) => keeper::run(connection, &run, descriptors, is_init),
-        Ok((Request::Connect { port }, _)) => connect(connection, port),
+        Ok((Request::Connect { port, relay }, _)) => connect(connection, port, relay),
         Ok((Request::Watch, _)) => watch(connection),
         // Elsewhere than in a container of its own, everything would be far too much.
         Ok((Request::Terminate { .. }, _)) if !is_init => {
@@ -140,11 +141,15 @@ fn watch(mut connection: &UnixStream) {
 }
 
 /// Connects to whoever listens in the container, on either family of addresses.
-fn connect(connection: &UnixStream, port: u16) {
+fn connect(connection: &UnixStream, port: u16, relay: bool) {
     let addresses = [(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()];
     let mut refusal = io::Error::from(io::ErrorKind::ConnectionRefused);
     for (nth, address) in addresses.iter().enumerate() {
         match TcpStream::connect_timeout(address, PATIENCE) {
+            Ok(stream) if relay => {
+                talk::answer(connection, Answer::Connected);
+                return relay::both_ways(connection, &stream);
+            }
             Ok(stream) => {
                 return talk::answer_with(connection, Answer::Connected, Some(stream.as_raw_fd()));
             }

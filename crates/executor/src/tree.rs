@@ -16,28 +16,91 @@ fn pids() -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Parent of each process, but for those that have ended and wait to be reaped.
-fn parents() -> BTreeMap<i32, i32> {
+/// A process as /proc shows it.
+struct Process {
+    parent: i32,
+    session: i32,
+    /// With the pid it names a process for good.
+    started: String,
+}
+
+/// All processes but those that have ended and wait to be reaped.
+fn processes() -> BTreeMap<i32, Process> {
     pids()
         .filter_map(|pid| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            // The name before the last parenthesis may hold anything.
-            let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
-            let state = fields.next()?;
-            let parent = fields.next()?.parse().ok()?;
-            (!matches!(state, "Z" | "X")).then_some((pid, parent))
+            Some((pid, Process::parse(&stat)?))
         })
         .collect()
 }
 
-/// All processes below `root`.
-pub(crate) fn below(root: i32) -> BTreeSet<i32> {
+impl Process {
+    fn parse(stat: &str) -> Option<Self> {
+        // The name before the last parenthesis may hold anything.
+        let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse().ok();
+        let is_alive = !matches!(*fields.first()?, "Z" | "X");
+        // proc(5): the state is field 3, the parent 4, the session 6, the start time 22.
+        let (parent, session) = (number(1)?, number(3)?);
+        let started = fields.get(19).copied().unwrap_or_default().to_owned();
+        is_alive.then_some(Self { parent, session, started })
+    }
+}
+
+/// The processes of one command.
+pub(crate) enum Family {
+    /// Its orphans become children of this process.
+    Subreaper,
+    /// gVisor has subreapers only as pid 1, which gets all orphans. So they are this command's if they
+    /// became orphans while it ran: those from before it.
+    Orphans(BTreeMap<i32, String>),
+}
+
+impl Family {
+    /// Before the command is started. `alone` if pid 1 is our own.
+    pub(crate) fn begin(alone: bool) -> io::Result<Self> {
+        match sys::become_subreaper() {
+            Ok(()) => Ok(Self::Subreaper),
+            Err(error) if alone && error.kind() == io::ErrorKind::InvalidInput => {
+                let all = processes();
+                let before = orphans(&all).map(|(pid, one)| (pid, one.started.clone()));
+                Ok(Self::Orphans(before.collect()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All that run now.
+    pub(crate) fn members(&self) -> BTreeSet<i32> {
+        let all = processes();
+        let mut roots = vec![std::process::id().cast_signed()];
+        let mut found = BTreeSet::new();
+        if let Self::Orphans(before) = self {
+            let is_new = |pid: &i32, one: &Process| before.get(pid) != Some(&one.started);
+            found.extend(orphans(&all).filter(|(pid, one)| is_new(pid, one)).map(|(pid, _)| pid));
+            roots.extend(&found);
+        }
+        found.extend(below(&all, roots));
+        found
+    }
+}
+
+/// Children of pid 1 but for the executor's own: those stay in its session, which a command has left
+/// for good by setsid(2).
+fn orphans(all: &BTreeMap<i32, Process>) -> impl Iterator<Item = (i32, &Process)> {
+    let own = all.get(&1).map_or(1, |init| init.session);
+    all.iter()
+        .filter(move |(_, one)| one.parent == 1 && one.session != own)
+        .map(|(pid, one)| (*pid, one))
+}
+
+/// The processes below `next`.
+fn below(all: &BTreeMap<i32, Process>, mut next: Vec<i32>) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    for (pid, parent) in parents() {
-        children.entry(parent).or_default().push(pid);
+    for (pid, process) in all {
+        children.entry(process.parent).or_default().push(*pid);
     }
     let mut found = BTreeSet::new();
-    let mut next = vec![root];
     while let Some(parent) = next.pop() {
         let here = children.remove(&parent).unwrap_or_default();
         found.extend(&here);
@@ -48,7 +111,7 @@ pub(crate) fn below(root: i32) -> BTreeSet<i32> {
 
 /// All processes but `spared`.
 pub(crate) fn all_but(spared: &[i32]) -> BTreeSet<i32> {
-    parents().into_keys().filter(|pid| !spared.contains(pid)).collect()
+    processes().into_keys().filter(|pid| !spared.contains(pid)).collect()
 }
 
 /// So many processes may compete with whoever looks for them one by one.
@@ -138,4 +201,40 @@ pub(crate) fn empties(list: impl Fn() -> BTreeSet<i32>, span: Duration) -> bool 
         pause();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(parent: i32, session: i32) -> Process {
+        Process { parent, session, started: String::new() }
+    }
+
+    #[test]
+    fn a_process_is_parsed_whatever_its_name_is() {
+        let fields = "-1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 99";
+        let stat = format!("7 (a) Z (b) S 1 7 5 0 {fields}");
+        let found = Process::parse(&stat).unwrap();
+        assert_eq!((found.parent, found.session, found.started.as_str()), (1, 5, "777"));
+        assert!(Process::parse(&format!("7 (a) Z 1 7 5 0 {fields}")).is_none());
+        assert!(Process::parse("7 (a").is_none() && Process::parse("7 (a) S").is_none());
+    }
+
+    #[test]
+    fn orphans_are_children_of_init_that_left_its_session() {
+        let all = BTreeMap::from([
+            (1, process(0, 1)),
+            // A keeper, its command, and what that started.
+            (2, process(1, 1)),
+            (3, process(2, 3)),
+            (4, process(3, 3)),
+            // An orphan and its child.
+            (5, process(1, 3)),
+            (6, process(5, 6)),
+        ]);
+        let found: Vec<i32> = orphans(&all).map(|(pid, _)| pid).collect();
+        assert_eq!(found, [5]);
+        assert_eq!(below(&all, vec![2, 5]), BTreeSet::from([3, 4, 6]));
+    }
 }

@@ -13,10 +13,13 @@ pub(crate) enum Request {
     /// Start a program. With the frame come two descriptors: its stdout and stderr, or in the
     /// background the file for its output and the file for its end.
     Run(Run),
-    /// Connect to a port in the container; the answer brings the connection.
+    /// Connect to a port in the container.
     Connect {
         /// The port.
         port: u16,
+        /// After [`Answer::Connected`] this connection carries the bytes of the port, instead of a
+        /// descriptor that is sent with the answer. For sandboxes, which cannot send any.
+        relay: bool,
     },
     /// End everything in the container but the executor.
     Terminate {
@@ -65,7 +68,7 @@ pub(crate) enum Answer {
         /// The system's reason.
         errno: i32,
     },
-    /// The connection comes with this frame.
+    /// The port accepted: its connection is sent with this frame, or relayed after it.
     Connected,
     /// Nothing but the executor is left.
     Terminated {
@@ -96,7 +99,9 @@ impl Request {
                 out.byte(1).byte(u8::from(run.background)).bytes(&run.cwd);
                 out.list(&run.argv).list(&run.env)
             }
-            Self::Connect { port } => out.byte(2).number(u32::from(*port)),
+            Self::Connect { port, relay } => {
+                out.byte(2).number(u32::from(*port)).byte(u8::from(*relay))
+            }
             Self::Terminate { grace_ms } => out.byte(3).number(*grace_ms),
             Self::Watch => out.byte(4),
         };
@@ -112,7 +117,10 @@ impl Request {
                 let (cwd, argv, env) = (from.bytes()?, from.list()?, from.list()?);
                 Self::Run(Run { background, cwd, argv, env })
             }
-            2 => Self::Connect { port: u16::try_from(from.number()?).ok()? },
+            2 => {
+                let port = u16::try_from(from.number()?).ok()?;
+                Self::Connect { port, relay: from.byte()? != 0 }
+            }
             3 => Self::Terminate { grace_ms: from.number()? },
             4 => Self::Watch,
             _ => return None,
@@ -298,7 +306,8 @@ mod tests {
         for request in [
             Request::Run(run),
             Request::Run(Run::default()),
-            Request::Connect { port: 65535 },
+            Request::Connect { port: 65535, relay: false },
+            Request::Connect { port: 1, relay: true },
             Request::Terminate { grace_ms: 7 },
             Request::Watch,
         ] {
@@ -323,7 +332,9 @@ mod tests {
             b"\x09",
             b"\x02\x01",
             b"\x01\x00\xff\xff\xff\xff",
-            b"\x02\0\0\x01\0",
+            b"\x02\0\0\x01\0\0",
+            // A port without the way of its bytes.
+            b"\x02\x01\0\0\0",
             b"\x01\0\0\0\0\0\xff\xff\xff\xff",
         ] {
             assert_eq!(Request::decode(bytes), None, "{bytes:?}");

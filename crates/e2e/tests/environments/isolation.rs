@@ -225,13 +225,13 @@ async fn relaxations_are_the_users_and_are_shown() {
 #[tokio::test]
 async fn a_provider_that_cannot_run_environments_is_refused_with_the_reason() {
     let workshop = Workshop::open().await;
-    for provider in ["gvisor", "krun", "firecracker", "e2b"] {
+    for provider in ["krun", "firecracker", "e2b"] {
         let mut agent = workshop.agent_with(&[("COFER_ENV_PROVIDER", provider)]).await;
         let refused = agent.try_create(json!({"title": "x"})).await;
         let failure = error(&refused, "provider_unavailable");
         assert!(failure["message"].as_str().unwrap().contains(provider), "{failure}");
     }
-    workshop.write(".cofer/environment.json", r#"{"provider": "gvisor"}"#);
+    workshop.write(".cofer/environment.json", r#"{"provider": "krun"}"#);
     let mut agent = workshop.agent().await;
     let refused = agent.try_create(json!({"title": "x"})).await;
     let failure = error(&refused, "provider_unavailable");

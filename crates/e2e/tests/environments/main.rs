@@ -4,6 +4,7 @@
 
 mod create;
 mod destroy;
+mod gvisor;
 mod hostile;
 mod isolation;
 mod parallel;

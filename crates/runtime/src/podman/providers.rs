@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cofer_model::{Provider, Requirement};
+use cofer_model::{Network, Provider, Requirement};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -43,6 +43,10 @@ const GVISOR_WAYS: [&[&str]; 5] = [
     &["platform=ptrace"],
     &["platform=ptrace", "network=host"],
 ];
+
+/// The container can create sockets in its mounts, and its root is written to its layer: later
+/// releases write it to a file of the sandbox by default, which is gone with it.
+const GVISOR_SHARING: [&str; 2] = ["host-uds=all", "overlay2=none"];
 
 /// gVisor's OCI runtime.
 const RUNSC: &str = "runsc";
@@ -152,6 +156,16 @@ impl Podman {
             }),
             None => Ok(self.preferred().await),
         }
+    }
+
+    /// Podman's global flags for a container that shares Unix sockets with this machine and keeps its
+    /// root over a restart, or the reason why the provider is not available.
+    pub async fn socket_sharing_flags(&self, provider: Provider) -> Result<Vec<String>, String> {
+        let mut choice = self.availability(provider).await?;
+        if provider == Provider::Gvisor {
+            choice.flags.extend(GVISOR_SHARING.map(str::to_owned));
+        }
+        Ok(choice.global_flags(Network::Egress))
     }
 
     /// The first available provider in the order of preference, else Podman's own runtime.

@@ -165,3 +165,17 @@ fn a_runtime_is_named_as_podman_knows_it() {
 fn gvisor_is_never_tried_on_kvm() {
     assert!(!GVISOR_WAYS.iter().flat_map(|way| way.iter()).any(|flag| flag.contains("kvm")));
 }
+
+#[tokio::test]
+async fn a_sandbox_that_shares_sockets_gets_the_flags_of_its_trial_and_more() {
+    let bench = Bench::new(&["runsc"], "4.4.0");
+    let flags = bench.podman.socket_sharing_flags(Provider::Gvisor).await.unwrap();
+    assert!(flags.iter().any(|flag| flag.starts_with("--runtime=")), "{flags:?}");
+    for flag in ["--runtime-flag=host-uds=all", "--runtime-flag=overlay2=none"] {
+        assert!(flags.iter().any(|given| given == flag), "{flags:?}");
+    }
+    // The flags of servers stay without them.
+    let choice = bench.podman.choose(&named(Provider::Gvisor)).await.unwrap();
+    assert!(!choice.flags.iter().any(|flag| flag.starts_with("host-uds")), "{choice:?}");
+    bench.podman.socket_sharing_flags(Provider::Firecracker).await.unwrap_err();
+}
