@@ -53,7 +53,7 @@ pub async fn serve(
 }
 
 async fn talk(server: Server, stop: CancellationToken) -> Result<(), ServeError> {
-    let serving = match server.serve_with_ct(stdio_pipes(), stop.clone()).await {
+    let serving = match Box::pin(server.serve_with_ct(stdio_pipes(), stop.clone())).await {
         Ok(serving) => serving,
         // A client that leaves before it has said anything has that right.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
