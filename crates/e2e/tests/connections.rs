@@ -64,8 +64,13 @@ async fn thousands_of_idle_connections_without_the_token_keep_nobody_out() {
     let host = daemon.address();
     let whole = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n");
     attacks.extend(connect(&daemon, 500, whole.as_bytes()));
-    let now = open_files(daemon.pid());
-    assert!(now <= before + 192 + 30, "{now} open files");
+    // A connection that makes room is closed by its own task, a moment later on a busy machine.
+    let at_most = async |count: usize| {
+        let what = format!("at most {count} files more are open");
+        let is_so = async || (open_files(daemon.pid()) <= before + count).then_some(());
+        eventually(&what, is_so).await;
+    };
+    at_most(192 + 30).await;
     let health =
         || daemon.send(cofer_e2e::plain_client().get(format!("{}/healthz", daemon.base())));
     assert_eq!(health().await.status, 200);
@@ -77,7 +82,7 @@ async fn thousands_of_idle_connections_without_the_token_keep_nobody_out() {
     }
     eventually("all but the pool are closed", async || (open_count(&attacks) <= 96).then_some(()))
         .await;
-    assert!(open_files(daemon.pid()) <= before + 96 + 30, "{}", open_files(daemon.pid()));
+    at_most(96 + 30).await;
 }
 
 #[tokio::test]
