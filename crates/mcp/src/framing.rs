@@ -16,15 +16,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofer_model::{Budget, Charge};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use crate::memory::attach;
+use crate::off_worker::off_worker;
 use crate::oversize::IdScanner;
 
 /// How much room is made for one read, at least.
 const READ_SIZE: usize = 64 * 1024;
 /// Up to this length a line is copied out of the buffer.
 const COPIED: usize = 16 * 1024;
+/// After so many bytes of one line other tasks run: a pipe that a server keeps full is always
+/// ready, and would occupy its worker thread for the whole of a line.
+const YIELD_AFTER: usize = 2 * READ_SIZE;
 /// How long a line waits for others to release memory before it is discarded. Meanwhile nothing
 /// is read, so that the peer's pipe fills up and the peer blocks.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -71,6 +76,8 @@ pub struct LineReader<R> {
     /// How long the last line was: the next is likely to be as long.
     last_length: usize,
     skipping: Option<Skipped>,
+    /// What was read of the current line since other tasks last ran.
+    unyielded: usize,
     /// When something was last read.
     last_read: Instant,
     /// When the first bytes of the line in `buffer` were read.
@@ -120,6 +127,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             charge: Charge::none(memory),
             last_length: 0,
             skipping: None,
+            unyielded: 0,
             last_read: now,
             began: None,
             given: now,
@@ -141,12 +149,18 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 }
             }
             self.make_room().await;
-            if self.source.read_buf(&mut self.buffer).await? == 0 {
+            let read = self.source.read_buf(&mut self.buffer).await?;
+            if read == 0 {
                 self.given = self.began.take().unwrap_or(self.last_read);
                 return Ok(self.rest());
             }
             self.last_read = Instant::now();
             self.began.get_or_insert(self.last_read);
+            self.unyielded += read;
+            if self.unyielded >= YIELD_AFTER {
+                self.unyielded = 0;
+                yield_now().await;
+            }
         }
     }
 
@@ -214,7 +228,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         // What stands behind the line came with its end.
         self.began = (end + 1 < self.buffer.len()).then_some(self.last_read);
         self.last_length = end - self.start;
-        Some(self.finish(end))
+        self.unyielded = 0;
+        Some(off_worker(self.last_length, || self.finish(end)))
     }
 
     /// What is left when the stream ends, where its last line has no end.

@@ -154,3 +154,13 @@ proptest! {
         prop_assert_eq!(memory.used(), 0);
     }
 }
+
+#[tokio::test]
+async fn other_tasks_run_while_a_long_line_is_read() {
+    let text = [vec![b'x'; 4 * YIELD_AFTER], b"\n".to_vec()].concat();
+    // A slice is always ready, like the pipe of a server that keeps it full.
+    let mut lines = LineReader::new(&text[..], usize::MAX);
+    let other = tokio_util::task::TaskTracker::new().spawn(async {});
+    assert!(matches!(lines.next().await, Ok(Some(Frame::Line(_)))));
+    assert!(other.is_finished());
+}

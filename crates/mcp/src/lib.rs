@@ -17,6 +17,7 @@ mod members;
 mod memory;
 mod message;
 mod object;
+mod off_worker;
 mod outbox;
 mod outgoing;
 mod oversize;

@@ -6,23 +6,33 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cofer_model::{Budget, Charge};
 
+use crate::off_worker::off_worker;
+
 /// What the bookkeeping of one queued message costs besides its bytes, rounded up.
 const OVERHEAD: usize = 128;
 
-struct Charged<T> {
-    buffer: T,
+struct Charged<T: AsRef<[u8]>> {
+    /// None only while it is dropped.
+    buffer: Option<T>,
     _charge: Charge,
 }
 
 impl<T: AsRef<[u8]>> AsRef<[u8]> for Charged<T> {
     fn as_ref(&self) -> &[u8] {
-        self.buffer.as_ref()
+        self.buffer.as_ref().map_or(&[], AsRef::as_ref)
+    }
+}
+
+impl<T: AsRef<[u8]>> Drop for Charged<T> {
+    fn drop(&mut self) {
+        // The allocator unmaps a large buffer at once, which takes milliseconds.
+        off_worker(self.as_ref().len(), || drop(self.buffer.take()));
     }
 }
 
 /// `buffer` as bytes of which every slice keeps `charge`.
 pub fn attach<T: AsRef<[u8]> + Send + 'static>(charge: Charge, buffer: T) -> Bytes {
-    Bytes::from_owner(Charged { buffer, _charge: charge })
+    Bytes::from_owner(Charged { buffer: Some(buffer), _charge: charge })
 }
 
 /// Makes a buffer of `length` bytes with `build` and charges it; none, and nothing is made, if
@@ -36,7 +46,8 @@ pub fn build_charged(
     if charge.is_none() {
         memory.count_loss();
     }
-    Some(attach(charge?, build()))
+    let charge = charge?;
+    Some(attach(charge, off_worker(length, build)))
 }
 
 #[cfg(test)]

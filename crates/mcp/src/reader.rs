@@ -13,6 +13,7 @@ use crate::caller::{Caller, Question, answer_with};
 use crate::framing::{Frame, LineReader};
 use crate::members::member;
 use crate::message::{Incoming, Message, RpcError};
+use crate::off_worker::off_worker;
 
 /// Hears what the peer says of its own accord.
 pub trait Listener: Send + Sync + 'static {
@@ -27,6 +28,18 @@ pub trait Listener: Send + Sync + 'static {
 }
 
 impl Shared {
+    fn take_line(self: &Arc<Self>, line: Bytes, began: Instant, listener: &dyn Listener) {
+        match Incoming::parse(&line) {
+            Ok(Incoming::One(message)) => self.take(message, began, listener),
+            Ok(Incoming::Batch(messages)) => {
+                for message in messages {
+                    self.take(message, began, listener);
+                }
+            }
+            Err(_) => listener.noise(&line),
+        }
+    }
+
     fn take(self: &Arc<Self>, message: Message, began: Instant, listener: &dyn Listener) {
         match message {
             Message::Response { id, outcome } => {
@@ -130,15 +143,9 @@ pub(crate) async fn read_messages<R>(
 {
     loop {
         match lines.next().await {
-            Ok(Some(Frame::Line(line))) => match Incoming::parse(&line) {
-                Ok(Incoming::One(message)) => shared.take(message, lines.began(), &*listener),
-                Ok(Incoming::Batch(messages)) => {
-                    for message in messages {
-                        shared.take(message, lines.began(), &*listener);
-                    }
-                }
-                Err(_) => listener.noise(&line),
-            },
+            Ok(Some(Frame::Line(line))) => {
+                off_worker(line.len(), || shared.take_line(line, lines.began(), &*listener));
+            }
             Ok(Some(Frame::TooLong { bytes, id, request })) => {
                 listener.oversized(bytes);
                 let reason = format!("the request has {bytes} bytes, over the cap");
