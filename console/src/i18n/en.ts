@@ -280,6 +280,8 @@ export const en = {
     heartbeatInterval: "Heartbeat every (ms)",
     heartbeatTimeout: "Heartbeat timeout (ms)",
     restartsOnSave: "Saving a changed configuration restarts the server.",
+    saveAndStart: "Save and start",
+    switchedOff: "A failed start switched this server off.",
     dirty: "Unsaved changes",
     discard: "Discard changes",
     saved: "Saved",

@@ -276,6 +276,8 @@ export const ja: Words = {
     heartbeatInterval: "ハートビートの間隔（ms）",
     heartbeatTimeout: "ハートビートのタイムアウト（ms）",
     restartsOnSave: "変更した設定を保存すると、サーバーは再起動します。",
+    saveAndStart: "保存して起動",
+    switchedOff: "起動に失敗したため、このサーバーは無効になりました。",
     dirty: "未保存の変更があります",
     discard: "変更を破棄",
     saved: "保存しました",

@@ -8,6 +8,7 @@ import type { ServerView } from "../api/schema";
 import { openDialog } from "../ui/dialogs";
 import { tellSuccess } from "../ui/notices";
 import { type Draft, draftOf } from "./form/draft";
+import { SaveButtons } from "./form/save-buttons";
 import { ServerFormFields } from "./form/server-form";
 import { useServerForm } from "./form/use-server-form";
 import { serverHref } from "./status";
@@ -53,9 +54,7 @@ function SettingsForm({ server, onDone }: { server: ServerView; onDone: () => vo
     <div className="card p-4">
       <ServerFormFields form={form} id={id} />
       <div className="mt-4 flex flex-wrap items-center gap-2">
-        <button type="submit" form={id} className="btn btn-primary" aria-busy={form.saving}>
-          {t("common.save")}
-        </button>
+        <SaveButtons form={form} formId={id} />
         {dirty && (
           <>
             <button type="button" className="btn" onClick={finish}>
@@ -64,7 +63,9 @@ function SettingsForm({ server, onDone }: { server: ServerView; onDone: () => vo
             <span className="tag bg-warn-soft text-warn">{t("form.dirty")}</span>
           </>
         )}
-        {server.enabled && <p className="text-sm text-soft">{t("form.restartsOnSave")}</p>}
+        {(server.enabled || form.starts) && (
+          <p className="text-sm text-soft">{t(form.starts ? "form.switchedOff" : "form.restartsOnSave")}</p>
+        )}
       </div>
     </div>
   );

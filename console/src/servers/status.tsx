@@ -13,6 +13,11 @@ export function isConnected(status: Status): boolean {
   return status === "ready" || status === "unresponsive";
 }
 
+/** The daemon switches a server off if its first start fails; nobody asked for that. */
+export function isSwitchedOffByFailure({ enabled, status }: Pick<ServerView, "enabled" | "status">): boolean {
+  return !enabled && status === "error";
+}
+
 /** The filter of the list that a status belongs to. */
 export function groupOf(status: Status): "ready" | "stopped" | "error" | "moving" {
   if (status === "ready" || status === "stopped" || status === "error") return status;

@@ -60,7 +60,7 @@ function NewServer({ id, template, onClose }: { id: string; template: Template |
   return (
     <>
       <ServerFormFields form={form} id={id} />
-      <SaveFoot formId={id} saving={form.saving} onCancel={onClose} />
+      <SaveFoot form={form} formId={id} onCancel={onClose} />
     </>
   );
 }

@@ -22,15 +22,11 @@ export default function EditDialog({ server, onClose }: { server: ServerView; on
   };
   const form = useServerForm({ initial: draftOf(server), edited: server, onSaved: saved });
   const running = server.status !== "stopped" && server.status !== "error";
+  const note = form.starts ? t("form.switchedOff") : running ? t("form.restartsOnSave") : undefined;
   return (
     <Modal title={t("form.edit", { name: server.name })} open onClose={onClose} wide steady>
       <ServerFormFields form={form} id={id} />
-      <SaveFoot
-        formId={id}
-        saving={form.saving}
-        onCancel={onClose}
-        note={running ? t("form.restartsOnSave") : undefined}
-      />
+      <SaveFoot form={form} formId={id} onCancel={onClose} note={note} />
     </Modal>
   );
 }

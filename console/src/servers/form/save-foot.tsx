@@ -1,11 +1,11 @@
-// Save and Cancel, at the foot of the dialog and always in sight. Save is never disabled for what
-// is wrong with the form: pressing it says what that is.
-import { LoaderCircle } from "lucide-react";
+// The foot of the dialog with its buttons, always in sight.
 import { useTranslation } from "react-i18next";
+import { SaveButtons } from "./save-buttons";
+import type { ServerForm } from "./use-server-form";
 
-type Props = { formId: string; saving: boolean; onCancel: () => void; note?: string | undefined };
+type Props = { form: ServerForm; formId: string; onCancel: () => void; note?: string | undefined };
 
-export function SaveFoot({ formId, saving, onCancel, note }: Props) {
+export function SaveFoot({ form, formId, onCancel, note }: Props) {
   const { t } = useTranslation();
   return (
     <div className="sticky -bottom-4 -mx-4 mt-4 -mb-4 flex flex-wrap items-center justify-end gap-2 border-t border-line bg-surface px-4 py-3">
@@ -13,10 +13,7 @@ export function SaveFoot({ formId, saving, onCancel, note }: Props) {
       <button type="button" className="btn" onClick={onCancel}>
         {t("common.cancel")}
       </button>
-      <button type="submit" form={formId} className="btn btn-primary" aria-busy={saving}>
-        {saving && <LoaderCircle size={15} className="spin" aria-hidden />}
-        {t("common.save")}
-      </button>
+      <SaveButtons form={form} formId={formId} />
     </div>
   );
 }

@@ -179,3 +179,48 @@ test("a template fills in the form and runs nothing", async () => {
   expect(screen.getByRole<HTMLInputElement>("textbox", { name: "Command" }).value).toBe("npx");
   expect(sent).toEqual([]);
 });
+
+const switchedOff = () => serverView({ name: "broken", enabled: false, status: "error", command: "/no/such/program" });
+
+function edit(server = switchedOff(), onClose = vi.fn()) {
+  render(
+    <QueryClientProvider client={queryClient}>
+      <EditDialog server={server} onClose={onClose} />
+    </QueryClientProvider>,
+  );
+  return onClose;
+}
+
+test("a server that a failed start switched off is saved and started, by the button and by Ctrl+Enter", async () => {
+  // covers: MGR-S3
+  const user = userEvent.setup();
+  const closed = edit();
+  const command = screen.getByRole("textbox", { name: "Command" });
+  expect(screen.getByRole<HTMLInputElement>("checkbox", { name: "Enabled" }).checked).toBe(false);
+  await user.clear(command);
+  await user.type(command, "node{Control>}{Enter}{/Control}");
+  await waitFor(() => expect(closed).toHaveBeenCalledTimes(1));
+  await user.click(screen.getByRole("button", { name: "Save and start" }));
+  await waitFor(() => expect(closed).toHaveBeenCalledTimes(2));
+  expect(sent.map(({ body }) => [body.command, body.enabled])).toEqual([
+    ["node", true],
+    ["node", true],
+  ]);
+});
+
+test("such a server is also saved without a start", async () => {
+  const user = userEvent.setup();
+  const closed = edit();
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(closed).toHaveBeenCalled());
+  expect(sent[0]!.body.enabled).toBe(false);
+});
+
+test("a server that a person switched off, or that runs, has the one button Save", async () => {
+  const user = userEvent.setup();
+  const closed = edit(serverView({ name: "off", enabled: false, status: "stopped" }));
+  expect(screen.queryByRole("button", { name: "Save and start" })).toBeNull();
+  await user.click(screen.getByRole("button", { name: "Save" }));
+  await waitFor(() => expect(closed).toHaveBeenCalled());
+  expect(sent[0]!.body.enabled).toBe(false);
+});

@@ -7,6 +7,7 @@ import type { ServerView } from "../../api/schema";
 import { type Checked, type Problems, checkLocally, readRefusal } from "./check";
 import { type Draft, bodyOf } from "./draft";
 import { afterPress } from "../../ui/press";
+import { isSwitchedOffByFailure } from "../status";
 import { useCheck } from "./use-check";
 
 export type ServerForm = {
@@ -17,7 +18,12 @@ export type ServerForm = {
   leave: (field: string) => void;
   problem: (field: string) => string | undefined;
   checked: Checked;
+  /** Saves, and starts a server that a failed start switched off. */
   submit: (event: FormEvent<HTMLFormElement>) => void;
+  /** Whether `submit` starts the server. */
+  starts: boolean;
+  /** Saves with the switch as the form has it. */
+  saveOnly: (form: HTMLFormElement) => void;
   saving: boolean;
   /** Why it could not be saved, where no single field is to blame. */
   failure: unknown;
@@ -54,17 +60,22 @@ export function useServerForm({ initial, edited, onSaved, onDraft }: Options): S
     return local[field] ?? checked.problems[field] ?? checked.mild[field];
   };
   const formElement = useRef<HTMLFormElement | null>(null);
-  const submit = (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    formElement.current = event.currentTarget;
+  const starts = edited !== null && isSwitchedOffByFailure(edited);
+  const attempt = (form: HTMLFormElement, wanted: Draft) => {
+    formElement.current = form;
     setTried(true);
-    if (Object.keys(local).length > 0) return focusFirstProblem(formElement.current);
+    if (Object.keys(local).length > 0) return focusFirstProblem(form);
     if (save.isPending) return;
     save.mutate(
-      { id: edited?.id ?? null, body: edited ? bodyOf(draft) : withoutNulls(bodyOf(draft)) },
+      { id: edited?.id ?? null, body: edited ? bodyOf(wanted) : withoutNulls(bodyOf(wanted)) },
       { onSuccess: onSaved, onError: (error) => setRefused(refusalOf(error)) },
     );
   };
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    attempt(event.currentTarget, starts ? { ...draft, enabled: true } : draft);
+  };
+  const saveOnly = (form: HTMLFormElement) => attempt(form, draft);
   const refusalOf = (error: unknown): Problems => {
     focusFirstProblem(formElement.current);
     if (!(error instanceof ApiFailure)) return {};
@@ -72,7 +83,7 @@ export function useServerForm({ initial, edited, onSaved, onDraft }: Options): S
     return readRefusal(error.fields, draft, t);
   };
   const failure = save.isError && Object.keys(refused).length === 0 ? save.error : null;
-  return { draft, edited, change, leave, problem, checked, submit, saving: save.isPending, failure };
+  return { draft, edited, change, leave, problem, checked, submit, starts, saveOnly, saving: save.isPending, failure };
 }
 
 /** A new server leaves out what it does not ask for. */
