@@ -33,5 +33,5 @@ fuzz: ## fuzz what reads bytes from outside, FUZZ_SECONDS=60 each
 requirements: ## which requirements have a test, and which have none
 	@cargo run --quiet -p xtask -- requirements
 
-clean-tools: ## remove the tools that test, lint, bench and fuzz installed
-	rm -rf .cofer-test
+clean-tools: ## remove the tools that test, lint, bench and fuzz installed, also for other checkouts
+	rm -rf .cofer-test "$${XDG_CACHE_HOME:-$$HOME/.cache}/cofer-test"
