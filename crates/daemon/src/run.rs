@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::app::{App, Parts};
-use crate::chat::Chat;
+use crate::chat::{Chat, ToolSource};
 use crate::connections::{ConnectionLimits, Connections};
 use crate::data_dir::DataDir;
 use crate::failure::DaemonError;
@@ -121,6 +121,7 @@ pub async fn run(
     let trimming = keep_trimmed(Arc::clone(app.memory.daemon()));
     background.spawn(closing.clone().run_until_cancelled_owned(trimming));
     let count = app.registry.boot().await?;
+    app.gateway.restore().await;
     background.spawn(app.gateway.clone().run(app.registry.changes()));
     let url = format!("http://{}", reachable(address));
     let local = data_dir.bind_socket()?.serve(url.clone());
@@ -281,9 +282,15 @@ fn assemble(
         Arc::clone(&counter) as _,
         EventBus::new(data_dir.first_generation(OffsetDateTime::now_utc())?),
     );
-    let gateway = Gateway::new(supervisor.clone(), daemon_id, Arc::clone(&memory), closing.clone());
+    let gateway = Gateway::new(
+        (supervisor.clone(), Arc::clone(&store)),
+        daemon_id,
+        Arc::clone(&memory),
+        closing.clone(),
+    );
     let environment = Environment::read(|variable| std::env::var(variable).ok());
-    let chat = Chat::new(Arc::clone(&store), supervisor.clone(), environment, closing.clone());
+    let tools = ToolSource::new(supervisor.clone(), gateway.clone());
+    let chat = Chat::new(Arc::clone(&store), tools, environment, closing.clone());
     Ok(App::new(Parts {
         gateway,
         registry: Registry::new(Arc::clone(&store), supervisor, counter, own.clone()),

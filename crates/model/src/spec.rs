@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -341,8 +342,23 @@ impl ServerSpec {
     /// Whether a change from `self` to `other` needs a new process: all fields do but those
     /// that only describe the server or that the daemon reads at each use.
     pub fn runs_like(&self, other: &Self) -> bool {
-        let as_run = |spec: &Self| Self {
-            name: self.name.clone(),
+        Self { name: self.name.clone(), ..other.as_run() } == self.as_run()
+    }
+
+    /// SHA-256 of the configuration that a process runs with, in hexadecimal. Specifications that
+    /// differ only in their names, or in fields that do not matter to `runs_like`, have the same.
+    pub fn run_digest(&self) -> String {
+        let mut run = serde_json::to_value(self.as_run()).unwrap_or_default();
+        if let Some(fields) = run.as_object_mut() {
+            fields.remove("name");
+        }
+        let digest = Sha256::digest(run.to_string());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The specification with defaults in the fields that do not matter to a running process.
+    fn as_run(&self) -> Self {
+        Self {
             description: None,
             enabled: true,
             include_resources: false,
@@ -350,9 +366,8 @@ impl ServerSpec {
             tools_deny: Vec::new(),
             restart_policy: RestartPolicy::Always,
             call_timeout_ms: 0,
-            ..spec.clone()
-        };
-        as_run(self) == as_run(other)
+            ..self.clone()
+        }
     }
 }
 
@@ -385,6 +400,22 @@ mod tests {
         use Provider::{E2b, Firecracker, Gvisor, Krun, Podman, Process};
         for provider in [Gvisor, Firecracker, E2b, Krun, Podman, Process] {
             assert_eq!(serde_json::json!(provider), provider.name());
+        }
+    }
+
+    #[test]
+    fn the_digest_of_a_run_changes_with_all_that_a_process_depends_on() {
+        let spec = |body: serde_json::Value| crate::parse_registration(body).unwrap();
+        let first = spec(serde_json::json!({"name": "a", "command": "x", "args": ["1"]}));
+        let renamed = spec(serde_json::json!({"name": "b", "command": "x", "args": ["1"],
+            "description": "d", "enabled": false, "tools_deny": ["y"], "call_timeout_ms": 5}));
+        assert!(first.runs_like(&renamed) && first.run_digest() == renamed.run_digest());
+        for other in [
+            serde_json::json!({"name": "a", "command": "x", "args": ["2"]}),
+            serde_json::json!({"name": "a", "command": "x", "args": ["1"], "environment": {"K": "v"}}),
+        ] {
+            let other = spec(other);
+            assert!(!first.runs_like(&other) && first.run_digest() != other.run_digest());
         }
     }
 }

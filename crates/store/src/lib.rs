@@ -8,6 +8,7 @@
 
 mod chats;
 mod error;
+mod lists;
 mod ownership;
 mod postgres;
 mod schema;
@@ -24,6 +25,7 @@ use time::OffsetDateTime;
 
 pub use chats::{ChatStore, ConversationRecord, Cursor, ProviderRecord};
 pub use error::{BadRow, StoreError};
+pub use lists::{ListStore, StoredLists};
 pub use ownership::{DaemonIdentity, Ownership};
 pub use postgres::PgStore;
 pub use servers::ServerRecord;
@@ -33,7 +35,7 @@ use target::Target;
 
 /// The registered servers. What a method has returned `Ok` for is on the disk.
 #[async_trait]
-pub trait Store: ChatStore + Ownership {
+pub trait Store: ChatStore + ListStore + Ownership {
     /// All servers by name, in the order of their bytes. A row that cannot be read stands among
     /// them as a `BadRow`, so that one hand-edited row does not take the others down.
     async fn list(&self) -> Result<Vec<Result<ServerRecord, BadRow>>, StoreError>;

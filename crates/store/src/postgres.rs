@@ -16,6 +16,7 @@ use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::chats::{self, ChatSql, Texts};
+use crate::lists::{self, ListSql};
 use crate::schema::{self, Migration};
 use crate::servers::{self, Argument, Backend, Change, Row, Sql};
 use crate::{DaemonIdentity, Ownership, StoreError};
@@ -323,6 +324,7 @@ async fn write(
 impl Backend for PgStore {
     const SQL: Sql = servers::POSTGRES;
     const CHAT: ChatSql = chats::POSTGRES;
+    const LISTS: ListSql = lists::POSTGRES;
 
     async fn rows(
         &self,

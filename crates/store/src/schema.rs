@@ -21,10 +21,8 @@ macro_rules! migrations {
     };
 }
 
-pub(crate) const SQLITE: &[Migration] =
-    migrations!("sqlite": 1 "0001_agent_workspaces", 2 "0002_chats", 3 "0003_ownership",);
-pub(crate) const POSTGRES: &[Migration] =
-    migrations!("postgres": 1 "0001_agent_workspaces", 2 "0002_chats", 3 "0003_ownership",);
+pub(crate) const SQLITE: &[Migration] = migrations!("sqlite": 1 "0001_agent_workspaces", 2 "0002_chats", 3 "0003_ownership", 4 "0004_server_lists",);
+pub(crate) const POSTGRES: &[Migration] = migrations!("postgres": 1 "0001_agent_workspaces", 2 "0002_chats", 3 "0003_ownership", 4 "0004_server_lists",);
 
 /// What is to be run on a database that is at version `found`, 0 for an empty one.
 pub(crate) fn pending<'a>(

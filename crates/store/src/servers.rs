@@ -15,6 +15,7 @@ pub use record::ServerRecord;
 pub(crate) use sql::{POSTGRES, SQLITE, Sql};
 
 use crate::chats::{ChatSql, Texts};
+use crate::lists::ListSql;
 use crate::{BadRow, Ownership, Store, StoreError};
 use record::json_text;
 pub(crate) use record::{parse, parse_time, time_text};
@@ -37,6 +38,8 @@ pub(crate) trait Backend: Ownership {
     const SQL: Sql;
     /// Those for chats.
     const CHAT: ChatSql;
+    /// Those for the lists of servers.
+    const LISTS: ListSql;
 
     async fn rows(
         &self,

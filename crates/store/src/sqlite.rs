@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::chats::{self, ChatSql, Texts};
+use crate::lists::{self, ListSql};
 use crate::schema::{self, Migration};
 use crate::servers::{self, Argument, Backend, Change, Row, Sql};
 use crate::{DaemonIdentity, Ownership, StoreError};
@@ -38,8 +39,14 @@ const UNIQUE: i32 = 2067;
 const TRIGGER: i32 = 1811;
 
 /// All that the owner alone may change.
-const TABLES: [&str; 5] =
-    ["agent_workspaces", "chat_conversations", "chat_messages", "chat_providers", "chat_results"];
+const TABLES: [&str; 6] = [
+    "agent_workspaces",
+    "chat_conversations",
+    "chat_messages",
+    "chat_providers",
+    "chat_results",
+    "mcp_server_lists",
+];
 
 /// The servers in a SQLite file.
 pub struct SqliteStore {
@@ -152,6 +159,7 @@ async fn guard(
 impl Backend for SqliteStore {
     const SQL: Sql = servers::SQLITE;
     const CHAT: ChatSql = chats::SQLITE;
+    const LISTS: ListSql = lists::SQLITE;
 
     async fn rows(
         &self,

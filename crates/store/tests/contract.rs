@@ -5,7 +5,7 @@
 mod support;
 
 use cofer_model::Status;
-use cofer_store::{ConversationRecord, ServerRecord, StoreError};
+use cofer_store::{ConversationRecord, ServerRecord, StoreError, StoredLists};
 use serde_json::json;
 use support::{Home, LATER, NOON, daemon, failure, id, names, other_daemon, record, spec};
 use tokio::task::JoinSet;
@@ -32,6 +32,7 @@ contract! {
     each_acquisition_claims_all_servers_under_the_next_epoch,
     a_daemon_whose_epoch_was_superseded_writes_nothing,
     a_database_without_epochs_is_upgraded_in_place,
+    the_lists_of_a_server_are_kept_as_they_were_sent_until_it_is_removed,
 }
 
 async fn a_server_comes_back_whole_after_a_restart(home: &Home) {
@@ -367,6 +368,7 @@ async fn a_daemon_whose_epoch_was_superseded_writes_nothing(home: &Home) {
         store.record_status(kept.id, Status::Ready).await.unwrap_err(),
         store.delete(kept.id).await.unwrap_err(),
         store.insert_conversation(&conversation).await.unwrap_err(),
+        store.keep_server_lists(kept.id, lists("1")).await.unwrap_err(),
     ] {
         assert!(matches!(refused, StoreError::NotOwner { .. }), "{refused:?}");
         assert!(refused.hint().is_some());
@@ -384,10 +386,41 @@ async fn a_database_without_epochs_is_upgraded_in_place(home: &Home) {
         "DROP TABLE kb.daemon_lease",
         "ALTER TABLE kb.agent_workspaces DROP COLUMN owner",
         "ALTER TABLE kb.agent_workspaces DROP COLUMN epoch",
-        "DELETE FROM kb.schema_migrations WHERE version = 3",
+        "DROP TABLE kb.mcp_server_lists",
+        "DELETE FROM kb.schema_migrations WHERE version >= 3",
     ] {
         home.by_hand(sql).await;
     }
     let store = home.open().await.unwrap();
     assert_eq!(store.list().await.unwrap(), [Ok(kept)]);
+}
+
+fn lists(version: &str) -> StoredLists {
+    StoredLists {
+        spec_digest: "d1".to_owned(),
+        peer: format!(r#"{{"server_info":{{"version":"{version}"}}}}"#),
+        lists: r#"{"tools":[{"z":1.0, "name":"\u0000é","a":[]}]}"#.to_owned(),
+    }
+}
+
+async fn the_lists_of_a_server_are_kept_as_they_were_sent_until_it_is_removed(home: &Home) {
+    let (kept, other) = (record("kept"), record("other"));
+    let store = home.open().await.unwrap();
+    store.insert(&kept).await.unwrap();
+    store.insert(&other).await.unwrap();
+    assert_eq!(store.server_lists(kept.id).await.unwrap(), None);
+    store.keep_server_lists(kept.id, lists("1")).await.unwrap();
+    store.keep_server_lists(kept.id, lists("2")).await.unwrap();
+    store.keep_server_lists(other.id, lists("3")).await.unwrap();
+    store.close().await;
+
+    let store = home.open().await.unwrap();
+    assert_eq!(store.server_lists(kept.id).await.unwrap(), Some(lists("2")));
+    assert!(store.delete(kept.id).await.unwrap());
+    assert_eq!(store.server_lists(kept.id).await.unwrap(), None);
+    assert_eq!(store.server_lists(other.id).await.unwrap(), Some(lists("3")));
+    let late = store.keep_server_lists(kept.id, lists("4")).await.unwrap_err();
+    assert!(matches!(late, StoreError::NotFound { .. }), "{late:?}");
+    let count = "SELECT CAST(count(*) AS TEXT) FROM kb.mcp_server_lists";
+    assert_eq!(home.look(count).await, "1");
 }

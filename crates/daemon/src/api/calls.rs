@@ -13,15 +13,14 @@ use cofer_mcp::{CallError, build_charged, read_object};
 use cofer_model::{CallSource, ErrorBody, FieldError};
 use cofer_supervisor::{Asking, CallFailure, Origin, ServerHandle};
 use percent_encoding::percent_decode_str;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
-use super::extract::{BodyLimit, Path, malformed, read_body};
+use super::extract::{BodyLimit, Params, Path, malformed, read_body};
 use crate::app::App;
-use crate::gateway::trace_parent;
+use crate::gateway::{ListKind, trace_parent};
 use crate::json_body::json_around;
 
 /// The longest time limit of one call: a day.
@@ -103,67 +102,97 @@ pub(crate) async fn run(app: &App, id: &str, request: Request) -> Result<Respons
 }
 
 /// The tools of a server, all pages of them.
-#[utoipa::path(get, path = "/mcp/servers/{id}/tools", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
+#[utoipa::path(get, path = "/mcp/servers/{id}/tools", tag = "calls", params(("id" = String, Path, description = "UUID or name"), ListQuery),
     responses((status = 200, description = "`{\"tools\": […], \"total\": n}`"),
         (status = 400, body = ErrorBody), (status = 409, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
 pub(crate) async fn tools(
     State(app): State<App>,
     Path(id): Path<String>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Response, ApiError> {
-    list(&app, &id, "tools").await
+    list(&app, &id, ListKind::Tools, query).await
 }
 
 /// The resources of a server, all pages of them.
-#[utoipa::path(get, path = "/mcp/servers/{id}/resources", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
+#[utoipa::path(get, path = "/mcp/servers/{id}/resources", tag = "calls", params(("id" = String, Path, description = "UUID or name"), ListQuery),
     responses((status = 200, description = "`{\"resources\": […], \"total\": n}`"),
         (status = 400, body = ErrorBody), (status = 409, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
 pub(crate) async fn resources(
     State(app): State<App>,
     Path(id): Path<String>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Response, ApiError> {
-    list(&app, &id, "resources").await
+    list(&app, &id, ListKind::Resources, query).await
 }
 
 /// The prompts of a server, all pages of them.
-#[utoipa::path(get, path = "/mcp/servers/{id}/prompts", tag = "calls", params(("id" = String, Path, description = "UUID or name")),
+#[utoipa::path(get, path = "/mcp/servers/{id}/prompts", tag = "calls", params(("id" = String, Path, description = "UUID or name"), ListQuery),
     responses((status = 200, description = "`{\"prompts\": […], \"total\": n}`"),
         (status = 400, body = ErrorBody), (status = 409, body = ErrorBody), (status = 502, body = ErrorBody), (status = 504, body = ErrorBody)))]
 pub(crate) async fn prompts(
     State(app): State<App>,
     Path(id): Path<String>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Response, ApiError> {
-    list(&app, &id, "prompts").await
+    list(&app, &id, ListKind::Prompts, query).await
 }
 
-async fn list(app: &App, id: &str, key: &str) -> Result<Response, ApiError> {
+/// How a list is answered.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Asks the server, also if its list is known. Without it, the list is asked for if the server is
+    /// ready and has announced another one; a server that is starting is answered for with the list
+    /// that it last had.
+    #[serde(default)]
+    refresh: bool,
+}
+
+async fn list(app: &App, id: &str, kind: ListKind, query: ListQuery) -> Result<Response, ApiError> {
     let handle = app.registry.find(id)?;
-    let listing = match handle.list(&format!("{key}/list"), key).await {
-        Ok(listing) => Some(listing),
-        Err(failure) if offers_none(&handle, key, &failure) => None,
+    let known = app.gateway.known_list(&handle, kind).filter(|_| !query.refresh);
+    if let Some(list) = known {
+        let items: Vec<&str> = list.raw_items().collect();
+        return list_response(&handle, kind, &items);
+    }
+    let listing = match handle.list(kind.method(), kind.key()).await {
+        Ok(listing) => listing,
+        Err(failure) if offers_none(&handle, kind.key(), &failure) => {
+            return list_response(&handle, kind, &[]);
+        }
         Err(failure) => return Err(failed(&handle, failure)),
     };
-    let items = listing.as_ref().map_or(&[][..], |listing| &listing.items);
+    let items: Vec<&str> = listing.items.iter().map(|item| item.get()).collect();
+    let response = list_response(&handle, kind, &items);
+    app.gateway.learn_list(&handle, kind, listing);
+    response
+}
+
+fn list_response(
+    handle: &ServerHandle,
+    kind: ListKind,
+    items: &[&str],
+) -> Result<Response, ApiError> {
     let (what, limit) = ("the list as one answer", handle.memory().limit());
-    let body = build_charged(handle.memory(), list_length(items), || list_body(key, items));
-    let body =
-        body.ok_or_else(|| failed(&handle, CallError::OutOfMemory { what, limit }.into()))?;
+    let body = build_charged(handle.memory(), list_length(items), || list_body(kind.key(), items));
+    let body = body.ok_or_else(|| failed(handle, CallError::OutOfMemory { what, limit }.into()))?;
     Ok(json_response(Body::from(body)))
 }
 
 /// How long the items are with what stands between them.
-fn list_length(items: &[Box<RawValue>]) -> usize {
-    items.iter().map(|item| item.get().len() + 1).sum::<usize>() + 64
+fn list_length(items: &[&str]) -> usize {
+    items.iter().map(|item| item.len() + 1).sum::<usize>() + 64
 }
 
 /// `{"KEY":[…],"total":N}`, written once: a list may be as large as the largest message.
-fn list_body(key: &str, items: &[Box<RawValue>]) -> Bytes {
+fn list_body(key: &str, items: &[&str]) -> Bytes {
     let mut body = Vec::with_capacity(list_length(items));
     body.extend_from_slice(format!(r#"{{"{key}":["#).as_bytes());
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
             body.push(b',');
         }
-        body.extend_from_slice(item.get().as_bytes());
+        body.extend_from_slice(item.as_bytes());
     }
     body.extend_from_slice(format!(r#"],"total":{}}}"#, items.len()).as_bytes());
     body.into()

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::error::ApiError;
 use super::extract::{JsonBody, Params, Path, read_object};
 use crate::app::App;
-use crate::chat::{ChatEvent, LiveFeed, Toolbox, ToolsView, TurnRequest};
+use crate::chat::{ChatEvent, LiveFeed, ToolSource, Toolbox, ToolsView, TurnRequest};
 
 const CONVERSATION: HeaderName = HeaderName::from_static("x-conversation-id");
 /// The events behind which a stream ends.
@@ -138,7 +138,8 @@ impl Choice {
 #[utoipa::path(get, path = "/chat/tools", tag = "chat", params(Choice), responses((status = 200, body = ToolsView)))]
 pub(crate) async fn tools(State(app): State<App>, RawQuery(query): RawQuery) -> Json<ToolsView> {
     let Choice { servers, tools_off } = Choice::read(query.as_deref().unwrap_or_default());
-    let toolbox = Toolbox::new(app.supervisor().clone(), servers, tools_off.unwrap_or_default());
+    let source = ToolSource::new(app.supervisor().clone(), app.gateway.clone());
+    let toolbox = Toolbox::new(source, servers, tools_off.unwrap_or_default());
     Json(toolbox.view().await)
 }
 

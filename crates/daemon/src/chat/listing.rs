@@ -1,9 +1,12 @@
 //! What one server offers to a model: its tools, and its resources where it is told so.
 
 use cofer_chat::{OfferedTool, ToolKind, safe_name};
+use cofer_model::ServerSpec;
 use cofer_supervisor::ServerHandle;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::gateway::List;
 
 /// So many resources are named in the description of the tool that reads them.
 const NAMED_RESOURCES: usize = 50;
@@ -38,23 +41,43 @@ pub(super) async fn list(handle: &ServerHandle) -> Result<Vec<OfferedTool>, Stri
     let capability =
         |key: &str| handle.peer().is_some_and(|peer| peer.capabilities.get(key).is_some());
     let mut tools = match handle.list("tools/list", "tools").await {
-        Ok(listing) => {
-            let mut room = OFFERED;
-            let fits = |item: &&str| {
-                let left = room.checked_sub(item.len());
-                room = left.unwrap_or(0);
-                left.is_some()
-            };
-            let items = listing.items.iter().map(|item| item.get()).take_while(fits);
-            items.filter_map(|item| offered(server, item)).collect()
-        }
+        Ok(listing) => tools_of(server, listing.items.iter().map(|item| item.get())),
         Err(_) if !capability("tools") => Vec::new(),
         Err(failure) => return Err(format!("its tools cannot be listed: {failure}")),
     };
     if spec.include_resources && capability("resources") {
-        tools.extend(resource_tools(handle, server).await);
+        let resources = handle.list(ALL, "resources").await.map(|listing| listing.items);
+        let resources: Vec<&str> = resources.iter().flatten().map(|item| item.get()).collect();
+        tools.extend(resource_tools(server, &resources));
     }
     Ok(tools)
+}
+
+/// All that a server offered when it last ran.
+pub(super) fn list_known(
+    spec: &ServerSpec,
+    tools: &List,
+    resources: Option<&List>,
+) -> Vec<OfferedTool> {
+    let server = spec.name.as_str();
+    let mut tools = tools_of(server, tools.raw_items());
+    if let Some(resources) = resources.filter(|_| spec.include_resources) {
+        let resources: Vec<&str> = resources.raw_items().collect();
+        if !resources.is_empty() {
+            tools.extend(resource_tools(server, &resources));
+        }
+    }
+    tools
+}
+
+fn tools_of<'a>(server: &str, items: impl Iterator<Item = &'a str>) -> Vec<OfferedTool> {
+    let mut room = OFFERED;
+    let fits = |item: &&str| {
+        let left = room.checked_sub(item.len());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    items.take_while(fits).filter_map(|item| offered(server, item)).collect()
 }
 
 fn offered(server: &str, item: &str) -> Option<OfferedTool> {
@@ -72,20 +95,17 @@ fn offered(server: &str, item: &str) -> Option<OfferedTool> {
 }
 
 /// A server's resources as two tools: one reads, one lists.
-async fn resource_tools(handle: &ServerHandle, server: &str) -> [OfferedTool; 2] {
-    let listing = handle.list(ALL, "resources").await.map(|listing| listing.items);
-    let named: Vec<String> = listing
+fn resource_tools(server: &str, items: &[&str]) -> [OfferedTool; 2] {
+    let named: Vec<String> = items
         .iter()
-        .flatten()
-        .filter_map(|item| serde_json::from_str::<ListedResource>(item.get()).ok())
+        .filter_map(|item| serde_json::from_str::<ListedResource>(item).ok())
         .take(NAMED_RESOURCES)
         .map(|resource| match resource.name {
             Some(name) => format!("{} ({name})", resource.uri),
             None => resource.uri,
         })
         .collect();
-    let total = listing.as_ref().map_or(0, Vec::len);
-    let some = match (total, named.len()) {
+    let some = match (items.len(), named.len()) {
         (0, _) => String::new(),
         (total, shown) if total > shown => {
             format!(" {shown} of its {total} resources: {}", named.join(", "))

@@ -23,7 +23,6 @@ use std::time::Duration;
 
 use cofer_chat::{Environment, Providers};
 use cofer_store::Store;
-use cofer_supervisor::Supervisor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -32,7 +31,7 @@ pub(crate) use export::{Export, ExportFormat};
 pub(crate) use live::{ChatEvent, LiveFeed};
 pub(crate) use providers_view::{ProviderTest, ProviderView, ProvidersView};
 pub(crate) use request::TurnRequest;
-pub(crate) use toolbox::Toolbox;
+pub(crate) use toolbox::{ToolSource, Toolbox};
 pub(crate) use tools_view::ToolsView;
 
 use live::LiveConversations;
@@ -43,7 +42,7 @@ const LAST_TURNS: Duration = Duration::from_secs(5);
 /// Everything about chats that the daemon holds. One for the whole daemon.
 pub(crate) struct Chat {
     store: Arc<dyn Store>,
-    supervisor: Supervisor,
+    tools: ToolSource,
     providers: Providers,
     environment: Environment,
     live: LiveConversations,
@@ -58,7 +57,7 @@ impl Chat {
     /// they are needed.
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        supervisor: Supervisor,
+        tools: ToolSource,
         environment: Environment,
         closing: CancellationToken,
     ) -> Self {
@@ -67,7 +66,7 @@ impl Chat {
         }
         Self {
             store,
-            supervisor,
+            tools,
             providers: Providers::default(),
             environment,
             live: LiveConversations::default(),

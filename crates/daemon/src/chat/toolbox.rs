@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::listing::{ALL, READ, list};
+use super::listing::{ALL, READ, list, list_known};
 use super::person::Person;
 use super::tools_view::ToolsView;
+use crate::gateway::{Gateway, ListKind};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cofer_chat::{
@@ -23,9 +24,22 @@ use tokio::sync::{Mutex, broadcast};
 /// How long a server may take to say what it has.
 const LIST: Duration = Duration::from_secs(10);
 
+/// The servers, and the lists of those that are not ready yet. A cheap clone.
+#[derive(Clone)]
+pub(crate) struct ToolSource {
+    supervisor: Supervisor,
+    gateway: Gateway,
+}
+
+impl ToolSource {
+    pub(crate) fn new(supervisor: Supervisor, gateway: Gateway) -> Self {
+        Self { supervisor, gateway }
+    }
+}
+
 /// The tools of one turn.
 pub(crate) struct Toolbox {
-    supervisor: Supervisor,
+    source: ToolSource,
     /// None for all.
     servers: Option<Vec<String>>,
     off: HashSet<String>,
@@ -57,13 +71,9 @@ impl Listed {
 
 impl Toolbox {
     /// The tools of `servers`, or of all; without those in `off`, written `server/tool`.
-    pub(crate) fn new(
-        supervisor: Supervisor,
-        servers: Option<Vec<String>>,
-        off: Vec<String>,
-    ) -> Self {
+    pub(crate) fn new(source: ToolSource, servers: Option<Vec<String>>, off: Vec<String>) -> Self {
         let off = off.into_iter().collect();
-        Self { supervisor, servers, off, person: None, lists: Mutex::default() }
+        Self { source, servers, off, person: None, lists: Mutex::default() }
     }
 
     /// The same, with somebody who answers what servers ask.
@@ -72,7 +82,7 @@ impl Toolbox {
     }
 
     fn wanted(&self) -> Vec<ServerHandle> {
-        let mut handles = self.supervisor.list();
+        let mut handles = self.source.supervisor.list();
         handles.retain(|handle| {
             let name = handle.spec().name.to_string();
             self.servers.as_ref().is_none_or(|servers| servers.contains(&name))
@@ -93,7 +103,8 @@ impl Toolbox {
     async fn everything(&self, handle: &ServerHandle) -> Result<Vec<OfferedTool>, String> {
         let status = handle.snapshot().status;
         if status != Status::Ready {
-            return Err(format!("it is {status}"));
+            let known = self.last_known(handle).filter(|_| !status.is_settled());
+            return known.ok_or_else(|| format!("it is {status}"));
         }
         if let Some(listed) = self.lists.lock().await.get_mut(&handle.id())
             && listed.is_current()
@@ -110,13 +121,20 @@ impl Toolbox {
         tools
     }
 
+    /// What a server that starts had when it last ran. A call waits until it is ready.
+    fn last_known(&self, handle: &ServerHandle) -> Option<Vec<OfferedTool>> {
+        let list = |kind| self.source.gateway.known_list(handle, kind);
+        let tools = list(ListKind::Tools)?;
+        Some(list_known(&handle.spec(), &tools, list(ListKind::Resources).as_deref()))
+    }
+
     fn is_off(&self, tool: &OfferedTool) -> bool {
         self.off.contains(&format!("{}/{}", tool.server, tool.tool))
     }
 
     /// Everything there is, for a person who chooses.
     pub(crate) async fn view(&self) -> ToolsView {
-        let all = self.supervisor.list();
+        let all = self.source.supervisor.list();
         let mut handles = all.clone();
         handles.sort_by_cached_key(|handle| handle.spec().name.to_string());
         let wanted: HashSet<ServerId> = self.wanted().iter().map(ServerHandle::id).collect();

@@ -175,7 +175,7 @@ impl Chat {
                 tracing::info!(conversation = %live.conversation, turn = %turn_id, provider = model.provider(), model = model.name(), "a turn began");
                 let person = self.person(&live, turn_id, &model, attended);
                 let tools =
-                    Toolbox::new(self.supervisor.clone(), chosen.servers, chosen.tools_off.clone())
+                    Toolbox::new(self.tools.clone(), chosen.servers, chosen.tools_off.clone())
                         .attended_by(person);
                 let calls = messages.iter().flat_map(Message::cards).map(|card| card.n).max();
                 let turn = Turn {

@@ -1,18 +1,19 @@
 //! The lists of all servers, as they were last known, and what they are joined. A server that
-//! starts, restarts or is slow is offered with what it last had; one that is off, or failed,
-//! is not offered.
+//! starts, restarts or is slow is offered with what it last had, also in an earlier daemon
+//! (`stored_lists`); one that is off, or failed, is not offered. Lists of another configuration
+//! of the server are dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use cofer_model::{Charge, ServerId, Status};
+use cofer_model::{Charge, PeerInfo, ServerId, Status};
 use cofer_supervisor::ServerHandle;
 use tokio::sync::watch;
 
 use super::joined::{Joined, Part};
-use super::lists::{ListKind, Listed, Lists};
+use super::lists::{List, ListKind, Lists};
 
 /// How long somebody who asks for a list waits for servers whose lists are not known yet.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,22 +22,46 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Catalogue {
     joined: ArcSwap<Joined>,
     entries: Mutex<HashMap<ServerId, Entry>>,
-    /// Whether anybody has ever asked, and how often something changed since.
-    wanted: watch::Sender<bool>,
+    /// Counts how often something changed.
     changes: watch::Sender<u64>,
 }
 
 struct Entry {
     handle: ServerHandle,
-    lists: Lists,
+    known: Known,
     knowledge: Knowledge,
+    /// Counts the changes of `known`, and those that the store has.
+    changes: u64,
+    saved: u64,
+}
+
+/// All that is known of one server. A cheap clone.
+#[derive(Clone, Default)]
+pub(super) struct Known {
+    /// The digest of the configuration that it ran with.
+    pub(super) digest: String,
+    pub(super) peer: Option<Arc<PeerInfo>>,
+    pub(super) lists: Lists,
+    /// The memory of a peer that was read from the store: the peer of a running server is its driver's.
+    pub(super) charge: Option<Arc<Charge>>,
+}
+
+/// The effect of a list that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It is equal to the known one, or of another configuration.
+    Ignored,
+    New,
+    Replaced,
 }
 
 /// How its lists came to be what they are.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Knowledge {
     /// It is going to be asked.
     NotYet,
+    /// It is going to be asked, and was by an earlier daemon.
+    Stored,
     /// It was not asked in time: who wants all lists waits for it no more.
     NotInTime,
     /// It was asked, whatever it answered.
@@ -48,7 +73,6 @@ impl Default for Catalogue {
         Self {
             joined: ArcSwap::from_pointee(Joined::build(&[])),
             entries: Mutex::default(),
-            wanted: watch::Sender::new(false),
             changes: watch::Sender::new(0),
         }
     }
@@ -58,22 +82,6 @@ impl Catalogue {
     /// All that is known now.
     pub(super) fn now(&self) -> Arc<Joined> {
         self.joined.load_full()
-    }
-
-    /// Ends when somebody wants to see it.
-    pub(super) async fn wanted(&self) {
-        // The sender lives as long as this does.
-        self.wanted.subscribe().wait_for(|wanted| *wanted).await.map(drop).unwrap_or_default();
-    }
-
-    /// Whether somebody ever wanted to see it.
-    pub(super) fn is_wanted(&self) -> bool {
-        *self.wanted.borrow()
-    }
-
-    /// Says that somebody wants to see it; true for the first one.
-    pub(super) fn want(&self) -> bool {
-        !self.wanted.send_replace(true)
     }
 
     /// All that is known once every server was asked, or did not answer for a while.
@@ -105,11 +113,23 @@ impl Catalogue {
         self.now()
     }
 
-    /// Takes a server in; false where its lists are known already.
+    /// Takes a server in, and drops the lists of another configuration; false if the server was
+    /// asked for its lists.
     pub(super) fn enter(&self, handle: &ServerHandle) -> bool {
-        let knowledge = Knowledge::NotYet;
-        let new = || Entry { handle: handle.clone(), lists: Lists::default(), knowledge };
-        self.lock().entry(handle.id()).or_insert_with(new).knowledge != Knowledge::Asked
+        let digest = handle.spec().run_digest();
+        let mut entries = self.lock();
+        let entry =
+            entries.entry(handle.id()).or_insert_with(|| Entry::new(handle, Known::default()));
+        if entry.known.digest != digest {
+            *entry = Entry::new(handle, Known { digest, ..Known::default() });
+        }
+        entry.knowledge != Knowledge::Asked
+    }
+
+    /// Takes a server in with what an earlier daemon knew of it.
+    pub(super) fn restore(&self, handle: &ServerHandle, known: Known) {
+        let entry = Entry { knowledge: Knowledge::Stored, ..Entry::new(handle, known) };
+        self.lock().entry(handle.id()).or_insert(entry);
     }
 
     /// Keeps only these servers.
@@ -117,15 +137,56 @@ impl Catalogue {
         self.lock().retain(|id, _| is_there(*id));
     }
 
-    /// Takes a list in, which releases its `charge` when it is replaced.
-    pub(super) fn put(
-        &self,
-        handle: &ServerHandle,
-        kind: ListKind,
-        (items, charge): (Vec<Listed>, Option<Charge>),
-    ) {
-        if let Some(entry) = self.lock().get_mut(&handle.id()) {
-            entry.lists.set(kind, items, charge);
+    /// Takes a list in that was read under the configuration `digest`. An equal list stays as it is.
+    pub(super) fn put(&self, id: ServerId, digest: &str, kind: ListKind, list: List) -> Put {
+        let mut entries = self.lock();
+        let Some(entry) = entries.get_mut(&id).filter(|entry| entry.known.digest == digest) else {
+            return Put::Ignored;
+        };
+        let before = entry.known.lists.known(kind);
+        if before.is_some_and(|before| before.raw_items().eq(list.raw_items())) {
+            return Put::Ignored;
+        }
+        let put = if before.is_some() { Put::Replaced } else { Put::New };
+        entry.known.lists.set(kind, list);
+        entry.changes += 1;
+        put
+    }
+
+    /// Takes in whom the server said it is.
+    pub(super) fn meet(&self, id: ServerId, digest: &str, peer: Arc<PeerInfo>) {
+        let mut entries = self.lock();
+        if let Some(entry) = entries.get_mut(&id).filter(|entry| entry.known.digest == digest) {
+            entry.changes += u64::from(entry.known.peer.as_ref() != Some(&peer));
+            entry.known.peer = Some(peer);
+            entry.known.charge = None;
+        }
+    }
+
+    /// All that is known of a server that is offered, and whether it was asked by this daemon.
+    pub(super) fn known(&self, id: ServerId) -> Option<(Known, bool)> {
+        let entries = self.lock();
+        let entry = entries.get(&id).filter(|entry| entry.is_offered())?;
+        Some((entry.known.clone(), entry.knowledge == Knowledge::Asked))
+    }
+
+    /// The servers of which the store has not the last lists.
+    pub(super) fn unsaved_servers(&self) -> Vec<ServerId> {
+        let entries = self.lock();
+        entries.iter().filter(|(_, entry)| entry.is_unsaved()).map(|(id, _)| *id).collect()
+    }
+
+    /// All that is known of a server if the store has something else, with the count of changes.
+    pub(super) fn unsaved(&self, id: ServerId) -> Option<(Known, u64)> {
+        let entries = self.lock();
+        let entry = entries.get(&id).filter(|entry| entry.is_unsaved())?;
+        Some((entry.known.clone(), entry.changes))
+    }
+
+    /// The store has the lists of a server as they were after so many changes.
+    pub(super) fn set_saved(&self, id: ServerId, changes: u64) {
+        if let Some(entry) = self.lock().get_mut(&id) {
+            entry.saved = changes;
         }
     }
 
@@ -161,6 +222,15 @@ impl Catalogue {
 }
 
 impl Entry {
+    fn new(handle: &ServerHandle, known: Known) -> Self {
+        let handle = handle.clone();
+        Self { handle, known, knowledge: Knowledge::NotYet, changes: 0, saved: 0 }
+    }
+
+    fn is_unsaved(&self) -> bool {
+        self.changes != self.saved && self.known.peer.is_some()
+    }
+
     fn is_offered(&self) -> bool {
         let off = [Status::Error, Status::Stopped];
         self.handle.spec().enabled && !off.contains(&self.handle.snapshot().status)
@@ -185,8 +255,7 @@ impl Entry {
     }
 
     fn part(&self) -> Option<Part> {
-        let part =
-            || Part { id: self.handle.id(), spec: self.handle.spec(), lists: self.lists.clone() };
-        self.is_offered().then(part)
+        let (id, spec) = (self.handle.id(), self.handle.spec());
+        self.is_offered().then(|| Part { id, spec, lists: self.known.lists.clone() })
     }
 }

@@ -210,7 +210,7 @@ fn fits(template: &str, uri: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lists::read_items;
+    use super::super::lists::List;
     use super::*;
     use cofer_model::parse_registration;
     use serde_json::value::RawValue;
@@ -223,7 +223,7 @@ mod tests {
         let mut all = Lists::default();
         for (kind, items) in lists {
             let raw = |item: &Value| RawValue::from_string(item.to_string()).unwrap();
-            all.set(*kind, read_items(*kind, items.iter().map(raw).collect()), None);
+            all.set(*kind, List::read(*kind, items.iter().map(raw).collect(), None));
         }
         let spec = Arc::new(parse_registration(body).unwrap());
         Part { id: ServerId(Uuid::new_v4()), spec, lists: all }

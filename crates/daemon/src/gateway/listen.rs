@@ -183,10 +183,15 @@ async fn abilities(gateway: &Gateway, door: &Door) -> Result<CanTell, Fault> {
             Ok(CanTell { changes: CHANGES.map(|(kind, _)| kind).to_vec(), subscribe: true })
         }
         Door::One(handle) => {
-            let upstream = Upstream::shared(handle.clone());
-            upstream.ready().await?;
             gateway.watch(handle);
-            let peer = upstream.peer_when_known().await;
+            let peer = match gateway.known_peer(handle) {
+                Some(peer) => Some(peer),
+                None => {
+                    let upstream = Upstream::shared(handle.clone());
+                    upstream.ready().await?;
+                    upstream.peer_when_known().await
+                }
+            };
             let says = |kind: &str, what: &str| {
                 let capability = peer.as_ref().and_then(|peer| peer.capabilities.get(kind));
                 capability.and_then(|capability| capability.get(what)) == Some(&Value::Bool(true))

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 /// The lists that a server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum ListKind {
+pub(crate) enum ListKind {
     Tools,
     Prompts,
     Resources,
@@ -25,7 +25,7 @@ impl ListKind {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    pub(super) fn method(self) -> &'static str {
+    pub(crate) fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
             Self::Prompts => "prompts/list",
@@ -35,7 +35,7 @@ impl ListKind {
     }
 
     /// Where the items stand in the result.
-    pub(super) fn key(self) -> &'static str {
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
@@ -96,40 +96,64 @@ impl Listed {
     }
 }
 
-/// Everything that one server offers.
+/// Everything that one server offers, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lists {
-    lists: [Arc<List>; 4],
+    lists: [Option<Arc<List>>; 4],
 }
 
 /// The items of one list, and their memory. Shared: what is joined anew copies none of it.
 #[derive(Debug, Default)]
-struct List {
+pub(crate) struct List {
     items: Vec<Listed>,
+    /// Those that cannot be asked for, with the index that they had in the list.
+    rest: Vec<(usize, Box<RawValue>)>,
     /// Released with the items.
     _charge: Option<Charge>,
 }
 
-impl Lists {
-    pub(super) fn get(&self, kind: ListKind) -> &[Listed] {
-        &self.lists[kind as usize].items
+impl List {
+    /// Reads the items of a list, whose memory is charged by `charge`. Those can be asked for that
+    /// are objects with a name or URI of their own; of two with the same the first counts.
+    pub(super) fn read(kind: ListKind, items: Vec<Box<RawValue>>, charge: Option<Charge>) -> Self {
+        let mut list = Self { items: Vec::new(), rest: Vec::new(), _charge: charge };
+        let mut seen = HashSet::new();
+        for (index, raw) in items.into_iter().enumerate() {
+            let key = member(raw.get().as_bytes(), kind.item_key());
+            let key = key.and_then(|key| serde_json::from_slice::<String>(key).ok());
+            match key.filter(|key| seen.insert(key.clone())) {
+                Some(key) => list.items.push(Listed { key, raw }),
+                None => list.rest.push((index, raw)),
+            }
+        }
+        list
     }
 
-    pub(super) fn set(&mut self, kind: ListKind, items: Vec<Listed>, charge: Option<Charge>) {
-        self.lists[kind as usize] = Arc::new(List { items, _charge: charge });
+    /// All items in their order, as the bytes they came in.
+    pub(crate) fn raw_items(&self) -> impl Iterator<Item = &str> {
+        let (mut items, mut rest) = (self.items.iter(), self.rest.iter().peekable());
+        (0..self.items.len() + self.rest.len()).filter_map(move |index| {
+            match rest.next_if(|(at, _)| *at == index) {
+                Some((_, raw)) => Some(raw.get()),
+                None => items.next().map(|item| item.raw.get()),
+            }
+        })
     }
 }
 
-/// The items that can be asked for: those that are objects with a name or URI of their own. Of
-/// two with the same the first counts.
-pub(super) fn read_items(kind: ListKind, items: Vec<Box<RawValue>>) -> Vec<Listed> {
-    let mut seen = HashSet::new();
-    let listed = |raw: Box<RawValue>| {
-        let key = member(raw.get().as_bytes(), kind.item_key())?;
-        let key: String = serde_json::from_slice(key).ok()?;
-        seen.insert(key.clone()).then_some(Listed { key, raw })
-    };
-    items.into_iter().filter_map(listed).collect()
+impl Lists {
+    pub(super) fn get(&self, kind: ListKind) -> &[Listed] {
+        self.lists[kind as usize].as_ref().map_or(&[], |list| &list.items)
+    }
+
+    /// The list; none if it is not known.
+    pub(super) fn known(&self, kind: ListKind) -> Option<&Arc<List>> {
+        self.lists[kind as usize].as_ref()
+    }
+
+    pub(super) fn set(&mut self, kind: ListKind, list: List) {
+        self.lists[kind as usize] = Some(Arc::new(list));
+    }
 }
 
 #[cfg(test)]
@@ -146,8 +170,12 @@ mod tests {
             r#"{"name":"a"}"#,
             r#"{"name":"b"}"#,
         ];
-        let items = items.map(|item| RawValue::from_string(item.to_owned()).unwrap()).to_vec();
-        let listed = read_items(ListKind::Tools, items);
+        let raw = items.map(|item| RawValue::from_string(item.to_owned()).unwrap()).to_vec();
+        let list = List::read(ListKind::Tools, raw, None);
+        assert_eq!(list.raw_items().collect::<Vec<_>>(), items);
+        let mut lists = Lists::default();
+        lists.set(ListKind::Tools, list);
+        let listed = lists.get(ListKind::Tools);
         assert_eq!(listed.iter().map(|item| &*item.key).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(listed[0].renamed("s__a"), br#"{"name":"s__a","n":1.0}"#);
     }

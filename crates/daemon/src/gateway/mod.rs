@@ -24,6 +24,7 @@ mod held;
 mod hops;
 mod http;
 mod joined;
+mod known_lists;
 mod legacy;
 mod level;
 mod listen;
@@ -40,6 +41,7 @@ mod serve_all;
 mod serve_one;
 mod session;
 mod sessions;
+mod stored_lists;
 mod stream;
 mod ticker;
 mod upstream;
@@ -55,6 +57,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofer_mcp::ClientId;
 use cofer_model::{Budget, ServerId};
+use cofer_store::Store;
 use cofer_supervisor::{Memory, ServerHandle, Supervisor};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,7 +68,6 @@ use charged::Charged;
 use held::HeldCalls;
 use level::Level;
 use listen::Listeners;
-use lists::ListKind;
 use rpc::text_member;
 use session::Session;
 use sessions::Sessions;
@@ -73,6 +75,7 @@ use ticker::Ticker;
 use watch::Watcher;
 
 pub(crate) use http::{answer, owns, respond_refused, trace_parent};
+pub(crate) use lists::{List, ListKind};
 
 /// How often is looked for what nobody uses any more.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -83,6 +86,9 @@ pub(crate) struct Gateway(Arc<Parts>);
 
 struct Parts {
     supervisor: Supervisor,
+    store: Arc<dyn Store>,
+    /// One write of lists at a time: each is a copy of them.
+    saving: tokio::sync::Mutex<()>,
     /// By which other daemons recognise this one.
     daemon_id: Uuid,
     memory: Arc<Memory>,
@@ -99,7 +105,7 @@ struct Parts {
 
 impl Gateway {
     pub(crate) fn new(
-        supervisor: Supervisor,
+        (supervisor, store): (Supervisor, Arc<dyn Store>),
         daemon_id: Uuid,
         memory: Arc<Memory>,
         closing: CancellationToken,
@@ -108,6 +114,8 @@ impl Gateway {
         Self(Arc::new(Parts {
             ticker: Ticker::new(tasks.clone(), closing.clone()),
             supervisor,
+            store,
+            saving: tokio::sync::Mutex::default(),
             daemon_id,
             memory,
             sessions: Sessions::default(),
@@ -151,6 +159,7 @@ impl Gateway {
             watcher.ended.cancel();
         }
         self.0.held.clear();
+        self.save_all_lists().await;
         self.0.tasks.close();
         self.0.tasks.wait().await;
     }
@@ -177,11 +186,10 @@ impl Gateway {
         watcher
     }
 
-    /// Makes the joined lists be kept from now on, where they are not yet, and of every server
-    /// that is registered by now.
+    /// Takes every server that is registered by now into the catalogue.
     fn want_catalogue(&self) {
         let is_new = |handle: &ServerHandle| !self.0.catalogue.has(handle.id());
-        if self.0.catalogue.want() || self.0.supervisor.list().iter().any(is_new) {
+        if self.0.supervisor.list().iter().any(is_new) {
             self.reconcile();
         }
     }
@@ -202,9 +210,6 @@ impl Gateway {
             {
                 self.end_session(&session);
             }
-        }
-        if !self.0.catalogue.is_wanted() {
-            return;
         }
         self.0.catalogue.retain(is_there);
         for handle in self.0.supervisor.list() {

@@ -70,16 +70,20 @@ pub(super) fn supported() -> Vec<&'static str> {
 
 async fn introduce(gateway: &Gateway, door: &Door) -> Result<Introduction, Fault> {
     match door {
-        Door::One(handle) => introduce_one(handle).await,
+        Door::One(handle) => introduce_one(gateway, handle).await,
         Door::All => Ok(introduce_all(gateway)),
     }
 }
 
-async fn introduce_one(handle: &ServerHandle) -> Result<Introduction, Fault> {
+async fn introduce_one(gateway: &Gateway, handle: &ServerHandle) -> Result<Introduction, Fault> {
     let upstream = Upstream::shared(handle.clone());
-    upstream.ready().await?;
-    let Some(peer) = upstream.peer_when_known().await else {
-        return Err(Fault::not_connected(&upstream.name(), handle.snapshot().status));
+    let peer = match gateway.known_peer(handle) {
+        Some(peer) => peer,
+        None => {
+            upstream.ready().await?;
+            let peer = upstream.peer_when_known().await;
+            peer.ok_or_else(|| Fault::not_connected(&upstream.name(), handle.snapshot().status))?
+        }
     };
     let mut capabilities = peer.capabilities.clone();
     if handle.spec().include_resources
@@ -100,7 +104,8 @@ fn introduce_all(gateway: &Gateway) -> Introduction {
     servers.sort_by_key(|handle| handle.spec().name.clone());
     let mut all = String::new();
     for handle in servers {
-        let instructions = handle.peer().and_then(|peer| peer.instructions.clone());
+        let peer = gateway.known_peer(&handle);
+        let instructions = peer.and_then(|peer| peer.instructions.clone());
         if let Some(instructions) = instructions.filter(|text| !text.trim().is_empty()) {
             let section = format!("# {}\n{}\n\n", handle.spec().name, instructions.trim());
             if all.len() + section.len() <= MAX_INSTRUCTIONS {

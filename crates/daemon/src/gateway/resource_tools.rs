@@ -150,7 +150,7 @@ pub(super) fn read_params(uri: &str, params: &[u8]) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lists::read_items;
+    use super::super::lists::List;
     use super::*;
 
     fn lists(tools: &[Value], resources: &[Value], templates: &[Value]) -> Lists {
@@ -161,7 +161,7 @@ mod tests {
             (ListKind::Templates, templates),
         ] {
             let raw = |item: &Value| RawValue::from_string(item.to_string()).unwrap();
-            lists.set(kind, read_items(kind, items.iter().map(raw).collect()), None);
+            lists.set(kind, List::read(kind, items.iter().map(raw).collect(), None));
         }
         lists
     }

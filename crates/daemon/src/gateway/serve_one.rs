@@ -11,7 +11,7 @@ use super::Gateway;
 use super::asker::{Asker, AskerEra};
 use super::forward::{complete, forward};
 use super::level::Level;
-use super::lists::{ListKind, Lists, read_items};
+use super::lists::{List, ListKind, Lists};
 use super::resource_tools::{self, ResourceTool, resource_tools};
 use super::rpc::{Answer, Fault, replace, text_member};
 use super::serve::upstream;
@@ -24,6 +24,9 @@ pub(super) async fn serve(
     method: &str,
     params: Option<Bytes>,
 ) -> Answer {
+    if let Some(list) = gateway.list_while_starting(asker, handle, method, params.as_ref()) {
+        return Ok(list);
+    }
     let upstream = upstream(gateway, asker, handle).await?;
     match method {
         "logging/setLevel" => Box::pin(set_level(gateway, asker, &upstream, params)).await,
@@ -150,7 +153,7 @@ async fn added_tools(upstream: &Upstream) -> Vec<ResourceTool> {
     let mut lists = Lists::default();
     for kind in [ListKind::Tools, ListKind::Resources, ListKind::Templates] {
         if let Ok(listing) = upstream.handle().list(kind.method(), kind.key()).await {
-            lists.set(kind, read_items(kind, listing.items), Some(listing.charge));
+            lists.set(kind, List::read(kind, listing.items, Some(listing.charge)));
         }
     }
     resource_tools(&lists)

@@ -4,14 +4,13 @@
 //! that was restarted.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_mcp::http::MirroredArguments;
-use cofer_mcp::{CallError, Era};
-use cofer_model::Charge;
+use cofer_mcp::{CallError, Era, Listing};
 use cofer_supervisor::{CallFailure, Notice, ServerHandle};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -19,8 +18,9 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::Gateway;
+use super::catalogue::Put;
 use super::level::Level;
-use super::lists::{ListKind, Listed, read_items};
+use super::lists::{List, ListKind};
 use super::rpc::{Answer, Fault, METHOD_NOT_FOUND};
 use super::upstream::Upstream;
 
@@ -32,6 +32,8 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 const ALL_LISTS: u8 = 0b1111;
 /// Only whether the server is there.
 const STATUS: u8 = 0b1_0000;
+/// The lists may differ from those of an earlier process, which no notification announces.
+const RESTARTED: u8 = 0b10_0000;
 
 /// See the module.
 pub(super) struct Watcher {
@@ -42,6 +44,9 @@ pub(super) struct Watcher {
     /// The lists that are to be asked again.
     dirty: AtomicU8,
     refresh: Notify,
+    /// How often lists were marked, and up to which mark they are known.
+    marks: AtomicU64,
+    known: AtomicU64,
     /// What a server of the newer era is to tell has changed.
     relisten: Notify,
     /// The arguments of its tools that are carried by headers.
@@ -64,6 +69,8 @@ impl Watcher {
             changing: tokio::sync::Mutex::default(),
             dirty: AtomicU8::new(0),
             refresh: Notify::new(),
+            marks: AtomicU64::new(0),
+            known: AtomicU64::new(0),
             relisten: Notify::new(),
             mirrored: MirroredArguments::default(),
             ended: CancellationToken::new(),
@@ -81,7 +88,12 @@ impl Watcher {
 
     /// Asks for all lists again.
     pub(super) fn refresh_all(&self) {
-        self.mark(ALL_LISTS);
+        self.mark(ALL_LISTS | RESTARTED);
+    }
+
+    /// Whether the server announced no change since its lists were read.
+    pub(super) fn is_current(&self) -> bool {
+        self.known.load(Ordering::Acquire) == self.marks.load(Ordering::Acquire)
     }
 
     /// The lowest level that somebody wants to hear; none while nobody asked for any.
@@ -203,7 +215,7 @@ impl Watcher {
                         gateway.said(self, method, params.as_ref());
                     }
                     Notice::Up => {
-                        self.mark(ALL_LISTS);
+                        self.refresh_all();
                         self.relisten.notify_one();
                         gateway.spawn_restore(self.handle.id());
                     }
@@ -254,59 +266,64 @@ impl Watcher {
     }
 
     fn mark(&self, bits: u8) {
+        self.marks.fetch_add(1, Ordering::Release);
         self.dirty.fetch_or(bits, Ordering::Relaxed);
         self.refresh.notify_one();
     }
 
-    /// Keeps the catalogue's lists of this server as the server has them, once somebody wants
-    /// to see them.
+    /// Keeps the catalogue's lists of this server as the server has them, and the store's.
     async fn keep_lists(&self, gateway: &Gateway) {
+        let id = self.handle.id();
         loop {
             self.refresh.notified().await;
-            let catalogue = gateway.catalogue();
-            catalogue.wanted().await;
+            let marks = self.marks.load(Ordering::Acquire);
             let bits = self.dirty.swap(0, Ordering::Relaxed);
             if bits & ALL_LISTS == 0 {
                 self.handle.settled(START).await;
                 gateway.rejoin(None);
+                self.known.store(marks, Ordering::Release);
                 continue;
             }
             let is_there = self.handle.ready(START).await.is_ok();
             if is_there {
-                for kind in ListKind::ALL.into_iter().filter(|kind| bits & kind.bit() != 0) {
-                    if let Some(items) = self.fetch(kind).await {
-                        catalogue.put(&self.handle, kind, items);
-                    }
-                }
+                self.read_lists(gateway, bits).await;
             }
-            gateway.rejoin(is_there.then(|| self.handle.id()));
+            gateway.rejoin(is_there.then_some(id));
+            self.known.store(marks, Ordering::Release);
+            gateway.save_lists(id).await;
         }
     }
 
-    async fn fetch(&self, kind: ListKind) -> Option<(Vec<Listed>, Option<Charge>)> {
+    async fn read_lists(&self, gateway: &Gateway, bits: u8) {
+        let (id, digest) = (self.handle.id(), self.handle.spec().run_digest());
+        let mut changed: Vec<&str> = Vec::new();
+        for kind in ListKind::ALL.into_iter().filter(|kind| bits & kind.bit() != 0) {
+            if let Some(list) = self.fetch(kind).await
+                && gateway.catalogue().put(id, &digest, kind, list) == Put::Replaced
+                && !changed.contains(&kind.changed())
+            {
+                changed.push(kind.changed());
+            }
+        }
+        if let Some(peer) = self.handle.peer() {
+            gateway.catalogue().meet(id, &digest, peer);
+        }
+        if bits & RESTARTED != 0 {
+            changed.into_iter().for_each(|method| gateway.said(self, method, None));
+        }
+    }
+
+    async fn fetch(&self, kind: ListKind) -> Option<List> {
         // The word of who the server is comes a moment after the first call gets through.
         let peer = self.handle.settled(START).await.peer.clone()?;
         if peer.capabilities.get(kind.capability()).is_none() {
-            return Some((Vec::new(), None));
+            return Some(List::default());
         }
         match self.handle.list(kind.method(), kind.key()).await {
-            Ok(listing) => {
-                if kind == ListKind::Tools {
-                    self.mirrored.learn_items(&listing.items);
-                }
-                let mut charge = listing.charge;
-                // What it is joined into is a copy of it.
-                let both = usize::try_from(2 * charge.bytes()).unwrap_or(usize::MAX);
-                if !charge.resize(both) {
-                    self.handle.memory().count_loss();
-                    tracing::warn!(target: "MCP", server = %self.handle.spec().name, list = kind.method(), "a server's list has no room in its memory; what it last was is offered");
-                    return None;
-                }
-                Some((read_items(kind, listing.items), Some(charge)))
-            }
+            Ok(listing) => self.accept(kind, listing),
             // Templates have no capability of their own, so that a server may well not know them.
             Err(CallFailure::Call(CallError::Rpc(error))) if error.code == METHOD_NOT_FOUND => {
-                Some((Vec::new(), None))
+                Some(List::default())
             }
             Err(error) => {
                 let server = self.handle.spec().name.to_string();
@@ -314,6 +331,22 @@ impl Watcher {
                 None
             }
         }
+    }
+
+    /// The list as the catalogue has it; none if it has no room in the server's memory.
+    pub(super) fn accept(&self, kind: ListKind, listing: Listing) -> Option<List> {
+        let Listing { items, mut charge } = listing;
+        // What it is joined into is a copy of it.
+        let both = usize::try_from(2 * charge.bytes()).unwrap_or(usize::MAX);
+        if !charge.resize(both) {
+            self.handle.memory().count_loss();
+            tracing::warn!(target: "MCP", server = %self.handle.spec().name, list = kind.method(), "a server's list has no room in its memory; what it last was is offered");
+            return None;
+        }
+        if kind == ListKind::Tools {
+            self.mirrored.learn_items(&items);
+        }
+        Some(List::read(kind, items, Some(charge)))
     }
 
     /// A server of the newer era tells only what it was asked to tell.

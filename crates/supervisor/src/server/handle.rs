@@ -15,6 +15,7 @@ use cofer_model::{
 };
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
@@ -201,10 +202,49 @@ impl ServerHandle {
         self.call_by(Asking { timeout, ..Asking::new(method, params) }).await
     }
 
-    /// The same for a caller whom the server can reach while it works.
+    /// The same for a caller whom the server can reach while it works. A server that is being
+    /// started is waited for, within the timeout of the call.
     pub async fn call_by(&self, asking: Asking<'_>) -> Result<Bytes, CallFailure> {
-        self.call_over(&self.bridge()?, asking, || Some(self.peer()?.protocol_version.clone()))
-            .await
+        let bridge = match self.bridge() {
+            Ok(bridge) => bridge,
+            Err(failure) => return Box::pin(self.call_when_ready(asking, failure)).await,
+        };
+        self.call_over(&bridge, asking, || self.revision()).await
+    }
+
+    async fn call_when_ready(
+        &self,
+        mut asking: Asking<'_>,
+        failure: CallFailure,
+    ) -> Result<Bytes, CallFailure> {
+        if !self.is_starting() {
+            return Err(failure);
+        }
+        let limit = asking.timeout.unwrap_or_else(|| self.parts.spec.load().call_timeout());
+        let begun = Instant::now();
+        self.ready(limit).await?;
+        let bridge = self.bridge()?;
+        asking.timeout = Some(limit.saturating_sub(begun.elapsed()));
+        self.call_over(&bridge, asking, || self.revision()).await
+    }
+
+    /// Whether it becomes ready without a pause before: not while it waits after a crash.
+    fn is_starting(&self) -> bool {
+        let snapshot = self.snapshot();
+        match snapshot.status {
+            Status::Starting => true,
+            Status::Restarting => snapshot.next_restart_at.is_none(),
+            Status::Ready
+            | Status::Unresponsive
+            | Status::Stopping
+            | Status::Stopped
+            | Status::Error => false,
+        }
+    }
+
+    /// The protocol revision that is spoken with it, while it is ready.
+    fn revision(&self) -> Option<String> {
+        Some(self.peer()?.protocol_version.clone())
     }
 
     /// Sends a request over one of the server's bridges, and leaves its traces. `version` is
