@@ -25,8 +25,19 @@ test("lines are chosen by where they come from and by search, copied and saved",
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   const log = page.getByRole("log", named("Server log"));
   await log.getByText("plum", { exact: true }).waitFor();
-  await page.getByRole("checkbox", named("Events")).uncheck();
-  await until(() => log.getByText("starting", { exact: true }).count()).toBe(0);
+  // Each part of the daemon has its tag and its checkbox; a call is two lines.
+  for (const [tag, line] of [
+    ["[START]", "starting"],
+    ["[MCP]", /^ready: protocol /],
+    ["[TOOLS]", "stderr: call started"],
+  ] as const) {
+    const found = log.getByText(line, { exact: true });
+    await found.first().waitFor();
+    await until(() => log.getByText(tag, { exact: true }).count()).toBeGreaterThan(0);
+    await page.getByRole("checkbox", named(tag)).uncheck();
+    await until(() => found.count()).toBe(0);
+    await until(() => log.getByText(tag, { exact: true }).count()).toBe(0);
+  }
   await page.getByRole("searchbox", named("Search the log")).fill("apple");
   await until(() => log.locator("mark").allTextContents()).toEqual(["apple", "apple"]);
   await until(() => log.getByText("plum", { exact: true }).count()).toBe(0);

@@ -425,6 +425,8 @@ export type LogEntry = {
   seq: number;
   /** Where from. */
   stream: LogStream;
+  /** The part of the daemon that wrote it, of lifecycle lines. */
+  tag?: LogTag;
 };
 
 /** The end of a server's log. */
@@ -435,6 +437,9 @@ export type LogPage = {
 
 /** Where a log line comes from. */
 export type LogStream = "stderr" | "stdout" | "lifecycle";
+
+/** The part of the daemon that wrote a lifecycle line, as in the daemon's own log. */
+export type LogTag = "START" | "MCP" | "TOOLS";
 
 /** One entry of a conversation, in the order in which they happened. */
 export type Message = UserMessage & {

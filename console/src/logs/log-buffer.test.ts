@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { LogEntry } from "../api/schema";
-import { LogBuffer, MAX_LINES, filterLines, splitHits } from "./log-buffer";
+import { LogBuffer, MAX_LINES, type Source, filterLines, sourceLabel, sourceOf, splitHits } from "./log-buffer";
 
 const entry = (
   seq: number,
@@ -58,11 +58,20 @@ test("colours of terminals are taken out", () => {
 });
 
 test("lines are chosen by where they come from and what they say", () => {
-  const lines = [entry(1, "Ready", "lifecycle"), entry(2, "warning: READY?"), entry(3, "noise", "stdout")];
-  const all = { lifecycle: true, stderr: true, stdout: true, search: "" };
-  expect(filterLines(lines, all)).toBe(lines);
-  expect(filterLines(lines, { ...all, search: "ready" }).map(({ seq }) => seq)).toEqual([1, 2]);
-  expect(filterLines(lines, { ...all, lifecycle: false, stdout: false }).map(({ seq }) => seq)).toEqual([2]);
+  const lines = [
+    entry(1, "Ready", "lifecycle"),
+    entry(2, "warning: READY?"),
+    entry(3, "noise", "stdout"),
+    { ...entry(4, "starting", "lifecycle"), tag: "START" as const },
+    { ...entry(5, "echo: call started", "lifecycle"), tag: "TOOLS" as const },
+  ];
+  const shown = (hidden: Source[], search = "") =>
+    filterLines(lines, { hidden: new Set(hidden), search }).map(({ seq }) => seq);
+  expect(filterLines(lines, { hidden: new Set(), search: "" })).toBe(lines);
+  expect(shown([], "ready")).toEqual([1, 2]);
+  expect(shown(["MCP", "stdout"])).toEqual([2, 4, 5]);
+  expect(shown(["START", "TOOLS"])).toEqual([1, 2, 3]);
+  expect(lines.map((line) => sourceLabel(sourceOf(line)))).toEqual(["[MCP]", "stderr", "stdout", "[START]", "[TOOLS]"]);
 });
 
 test("every second piece is a hit", () => {

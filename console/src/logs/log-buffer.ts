@@ -41,13 +41,27 @@ export class LogBuffer {
   };
 }
 
-export type LogFilter = { lifecycle: boolean; stderr: boolean; stdout: boolean; search: string };
+/** Where a line comes from: the part of the daemon that wrote it, or a stream of the server. */
+export const SOURCES = ["START", "MCP", "TOOLS", "stderr", "stdout"] as const;
+export type Source = (typeof SOURCES)[number];
+
+/** Lifecycle lines of an older daemon have no tag; those were about the server's state. */
+export function sourceOf({ stream, tag }: Pick<LogEntry, "stream" | "tag">): Source {
+  return stream === "lifecycle" ? (tag ?? "MCP") : stream;
+}
+
+/** As it is written before a line. */
+export const sourceLabel = (source: Source) =>
+  source === "stderr" || source === "stdout" ? source : (`[${source}]` as const);
+
+export type LogFilter = { hidden: ReadonlySet<Source>; search: string };
 
 export function filterLines(lines: readonly LogEntry[], filter: LogFilter): readonly LogEntry[] {
-  const { search, ...streams } = filter;
-  const wanted = search.toLocaleLowerCase();
-  if (!wanted && streams.lifecycle && streams.stderr && streams.stdout) return lines;
-  return lines.filter((entry) => streams[entry.stream] && (!wanted || entry.line.toLocaleLowerCase().includes(wanted)));
+  const wanted = filter.search.toLocaleLowerCase();
+  if (!wanted && filter.hidden.size === 0) return lines;
+  return lines.filter(
+    (entry) => !filter.hidden.has(sourceOf(entry)) && (!wanted || entry.line.toLocaleLowerCase().includes(wanted)),
+  );
 }
 
 /** The pieces of a line around what was searched for; every second one is a hit. */

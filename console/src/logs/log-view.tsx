@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import type { LogEntry } from "../api/schema";
 import { useLanguage } from "../settings/preferences";
 import { clock } from "../ui/format";
-import { splitHits } from "./log-buffer";
+import { sourceLabel, sourceOf, splitHits } from "./log-buffer";
 
 type Props = {
   lines: readonly LogEntry[];
@@ -82,13 +82,12 @@ export function LogView({ lines, search, follow, wrap, onFollow, empty }: Props)
 const COLOURS = { lifecycle: "text-accent", stderr: "text-ink", stdout: "text-soft" };
 
 const Line = memo(function Line({ entry, search, wrap }: { entry: LogEntry; search: string; wrap: boolean }) {
-  const { t } = useTranslation();
   const language = useLanguage();
   return (
     <div className={`flex gap-3 px-3 ${wrap ? "whitespace-pre-wrap" : "whitespace-pre"}`}>
       <span className="flex-none text-soft select-none max-sm:hidden">{clock(entry.at, language)}</span>
       <span className={`w-16 flex-none select-none max-sm:hidden ${COLOURS[entry.stream]}`}>
-        {t(`logs.${entry.stream}`)}
+        {sourceLabel(sourceOf(entry))}
       </span>
       <span className={`min-w-0 flex-1 ${entry.stream === "lifecycle" ? "text-accent" : ""}`}>
         {splitHits(entry.line, search).map((piece, index) =>

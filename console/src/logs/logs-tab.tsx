@@ -8,29 +8,28 @@ import { CopyButton } from "../ui/copy-button";
 import { download } from "../ui/download";
 import { SearchBox } from "../ui/search-box";
 import { useUrlState } from "../ui/url-state";
-import { type LogFilter, MAX_LINES, filterLines } from "./log-buffer";
+import { MAX_LINES, SOURCES, type Source, filterLines, sourceLabel, sourceOf } from "./log-buffer";
 import { LogView } from "./log-view";
 import { useLog } from "./use-log";
 
-const STREAMS = ["lifecycle", "stderr", "stdout"] as const;
 const asText = (lines: readonly LogEntry[]) =>
-  lines.map(({ at, stream, line }) => `${at} ${stream} ${line}`).join("\n");
+  lines.map((entry) => `${entry.at} ${sourceLabel(sourceOf(entry))} ${entry.line}`).join("\n");
 
 export default function LogsTab({ server }: { server: ServerView }) {
   const { t } = useTranslation();
   const { lines, missed, failure } = useLog(server.id);
   const [search, setSearch] = useUrlState("q");
-  const [streams, setStreams] = useState({ lifecycle: true, stderr: true, stdout: true });
+  const [hidden, setHidden] = useState<ReadonlySet<Source>>(new Set());
   const [follow, setFollow] = useState(true);
   const [wrap, setWrap] = useState(true);
   const wanted = useDeferredValue(search);
-  const shown = useMemo(() => filterLines(lines, { ...streams, search: wanted }), [lines, streams, wanted]);
+  const shown = useMemo(() => filterLines(lines, { hidden, search: wanted }), [lines, hidden, wanted]);
   return (
     <div className="space-y-3">
       {failure && <FailureAlert title={t("logs.failed")} failure={failure} />}
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
         <SearchBox label={t("logs.search")} value={search} onChange={setSearch} className="w-full sm:w-64" />
-        <StreamChoice value={streams} onChange={setStreams} />
+        <SourceChoice hidden={hidden} onChange={setHidden} />
         <Toggle label={t("logs.follow")} checked={follow} onChange={setFollow} />
         <Toggle label={t("logs.wrap")} checked={wrap} onChange={setWrap} />
         <div className="ml-auto flex gap-1.5">
@@ -70,19 +69,25 @@ export default function LogsTab({ server }: { server: ServerView }) {
   );
 }
 
-type Streams = Omit<LogFilter, "search">;
+type ChoiceProps = { hidden: ReadonlySet<Source>; onChange: (hidden: ReadonlySet<Source>) => void };
 
-function StreamChoice({ value, onChange }: { value: Streams; onChange: (streams: Streams) => void }) {
+function SourceChoice({ hidden, onChange }: ChoiceProps) {
   const { t } = useTranslation();
+  const show = (source: Source, on: boolean) => {
+    const next = new Set(hidden);
+    if (on) next.delete(source);
+    else next.add(source);
+    onChange(next);
+  };
   return (
     <fieldset className="flex flex-wrap gap-x-3">
       <legend className="sr-only">{t("logs.streams")}</legend>
-      {STREAMS.map((stream) => (
+      {SOURCES.map((source) => (
         <Toggle
-          key={stream}
-          label={t(`logs.${stream}`)}
-          checked={value[stream]}
-          onChange={(on) => onChange({ ...value, [stream]: on })}
+          key={source}
+          label={sourceLabel(source)}
+          checked={!hidden.has(source)}
+          onChange={(on) => show(source, on)}
         />
       ))}
     </fieldset>

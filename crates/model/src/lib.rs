@@ -59,6 +59,6 @@ pub use spec_parse::{parse_patch, parse_registration};
 pub use state::{Exit, Failure, FailureKind, Health, PeerInfo, ProcessStatus, Status, Usage};
 pub use trace::TraceParent;
 pub use view::{
-    ActivityEntry, ActivityPage, CallSource, LogEntry, LogPage, LogStream, Outcome, RecordedCall,
-    RecordedText, ServerList, ServerView, Stages, VolumeList, VolumeView,
+    ActivityEntry, ActivityPage, CallSource, LogEntry, LogPage, LogStream, LogTag, Outcome,
+    RecordedCall, RecordedText, ServerList, ServerView, Stages, VolumeList, VolumeView,
 };

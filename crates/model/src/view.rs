@@ -190,6 +190,38 @@ pub enum LogStream {
     Lifecycle,
 }
 
+/// The part of the daemon that wrote a lifecycle line, as in the daemon's own log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum LogTag {
+    /// The start of the server.
+    Start,
+    /// The protocol and the state of the server.
+    Mcp,
+    /// Tool calls; kept in memory only.
+    Tools,
+}
+
+impl LogTag {
+    /// The tag as a prefix of its line.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Start => "[START]",
+            Self::Mcp => "[MCP]",
+            Self::Tools => "[TOOLS]",
+        }
+    }
+
+    /// The tag in front of a line, and the rest of the line.
+    pub fn split(line: &str) -> (Option<Self>, &str) {
+        let tags = [Self::Start, Self::Mcp, Self::Tools];
+        let found = tags
+            .into_iter()
+            .find_map(|tag| Some((tag, line.strip_prefix(tag.prefix())?.strip_prefix(' ')?)));
+        found.map_or((None, line), |(tag, rest)| (Some(tag), rest))
+    }
+}
+
 /// One line of a server's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogEntry {
@@ -200,6 +232,10 @@ pub struct LogEntry {
     pub at: OffsetDateTime,
     /// Where from.
     pub stream: LogStream,
+    /// The part of the daemon that wrote it, of lifecycle lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub tag: Option<LogTag>,
     /// What, without the line's end.
     pub line: String,
 }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::events::EventBus;
 use crate::flight::{FlightRecorder, Landing, Part};
-use crate::server::ServerLog;
+use crate::server::{ServerLog, ToolStep};
 use crate::trace::CallTrace;
 
 /// How many calls are remembered.
@@ -210,6 +210,7 @@ impl CallRecord<'_> {
             at: self.started_at,
         };
         self.recorder.events.publish(|_| EventKind::ToolCallStarted(started));
+        self.log.tool_step(&tool.name, ToolStep::Started);
     }
 
     fn log_end(&self, outcome: Outcome, result: &Result<Bytes, CallError>) {
@@ -261,6 +262,7 @@ impl CallRecord<'_> {
                 outcome,
             };
             self.recorder.events.publish(|_| EventKind::ToolCallFinished(finished));
+            self.log.tool_step(tool, ToolStep::Finished { outcome, duration_ms });
         }
         let entry = Arc::new(ActivityEntry {
             call_id: self.call_id,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anstyle::Style;
-use cofer_model::{Health, Kind, LogEntry, LogStream, ServerView, Status, VolumeView};
+use cofer_model::{Health, Kind, LogEntry, LogStream, LogTag, ServerView, Status, VolumeView};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -228,14 +228,17 @@ pub(crate) fn resources(resources: &[Value], width: Option<u16>) -> String {
 }
 
 /// One line of a server's log. The daemon's own words are told from the server's by colour and
-/// by an arrow, since colour does not survive a pipe.
+/// by a mark, since colour does not survive a pipe.
 pub(crate) fn log_line(entry: &LogEntry) -> String {
     let at = timestamp(entry.at);
     let line = text::line(&entry.line);
     match entry.stream {
         LogStream::Stderr => format!("{DIM}{at}{DIM:#} {line}"),
         LogStream::Stdout => format!("{DIM}{at}{DIM:#} {BUSY}stdout:{BUSY:#} {line}"),
-        LogStream::Lifecycle => format!("{DIM}{at}{DIM:#} {BOLD}-- {line}{BOLD:#}"),
+        LogStream::Lifecycle => {
+            let mark = entry.tag.map_or("--", LogTag::prefix);
+            format!("{DIM}{at}{DIM:#} {BOLD}{mark} {line}{BOLD:#}")
+        }
     }
 }
 

@@ -260,18 +260,23 @@ fn resources_and_prompts_stand_in_tables() {
 
 #[test]
 fn log_lines_tell_who_speaks() {
-    let line = |stream, line: &str| {
+    let tagged = |stream, tag, line: &str| {
         let at = a_server("x").created_at;
-        plain(&log_line(&LogEntry { seq: 1, at, stream, line: line.to_owned() }))
+        plain(&log_line(&LogEntry { seq: 1, at, stream, tag, line: line.to_owned() }))
     };
+    let line = |stream, text: &str| tagged(stream, None, text);
     let shown = [
         line(LogStream::Stderr, "listening\u{1b}[2J"),
         line(LogStream::Stdout, "debug print"),
         line(LogStream::Lifecycle, "started as process 7"),
+        tagged(LogStream::Lifecycle, Some(LogTag::Start), "starting"),
+        tagged(LogStream::Lifecycle, Some(LogTag::Tools), "echo: call started"),
     ];
     insta::assert_snapshot!(shown.join("\n"), @r"
     2026-01-01T00:00:00Z listening\u{1b}[2J
     2026-01-01T00:00:00Z stdout: debug print
     2026-01-01T00:00:00Z -- started as process 7
+    2026-01-01T00:00:00Z [START] starting
+    2026-01-01T00:00:00Z [TOOLS] echo: call started
     ");
 }

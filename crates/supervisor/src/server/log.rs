@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use cofer_model::{LogEntry, LogStream, Redactor};
+use cofer_model::{LogEntry, LogStream, LogTag, Redactor};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::broadcast;
 
+use super::tool_lines::{ToolLine, ToolLines, ToolStep};
 use crate::rotating::{RotatingFile, Rotation};
 
 /// Lines kept in memory.
@@ -57,14 +58,17 @@ struct State {
     lines: VecDeque<Arc<LogEntry>>,
     bytes: usize,
     last_seq: u64,
+    /// Apart from the other lines, so that many calls do not displace what the server wrote.
+    tools: ToolLines,
     file: RotatingFile,
 }
 
 impl State {
-    fn push(&mut self, at: OffsetDateTime, stream: LogStream, line: String) -> Arc<LogEntry> {
+    fn push(&mut self, at: OffsetDateTime, source: Source, line: String) -> Arc<LogEntry> {
         self.last_seq += 1;
         self.bytes += line.len();
-        let entry = Arc::new(LogEntry { seq: self.last_seq, at, stream, line });
+        let Source { stream, tag } = source;
+        let entry = Arc::new(LogEntry { seq: self.last_seq, at, stream, tag, line });
         self.lines.push_back(Arc::clone(&entry));
         while self.lines.len() > MAX_LINES || self.bytes > MAX_BYTES {
             let Some(oldest) = self.lines.pop_front() else { break };
@@ -74,7 +78,30 @@ impl State {
     }
 
     fn tail(&self, count: usize) -> Vec<Arc<LogEntry>> {
-        self.lines.iter().skip(self.lines.len().saturating_sub(count)).cloned().collect()
+        let last = |length: usize| length.saturating_sub(count);
+        let mut tail: Vec<_> = self.lines.range(last(self.lines.len())..).cloned().collect();
+        tail.extend(self.tools.tail(count).map(|line| Arc::new(line.entry())));
+        tail.sort_by_key(|entry| entry.seq);
+        tail.split_off(last(tail.len()))
+    }
+}
+
+/// Where a line comes from.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    stream: LogStream,
+    tag: Option<LogTag>,
+}
+
+impl From<LogStream> for Source {
+    fn from(stream: LogStream) -> Self {
+        Self { stream, tag: None }
+    }
+}
+
+impl From<LogTag> for Source {
+    fn from(tag: LogTag) -> Self {
+        Self { stream: LogStream::Lifecycle, tag: Some(tag) }
     }
 }
 
@@ -82,9 +109,10 @@ impl ServerLog {
     /// The log in `path`, with the end of what an earlier daemon wrote there.
     pub(crate) fn open(path: PathBuf, redactor: Redactor) -> Self {
         let file = RotatingFile::new(&path, ROTATION);
-        let mut state = State { lines: VecDeque::new(), bytes: 0, last_seq: 0, file };
-        for (at, stream, line) in read_back(&path) {
-            state.push(at, stream, line);
+        let tools = ToolLines::default();
+        let mut state = State { lines: VecDeque::new(), bytes: 0, last_seq: 0, tools, file };
+        for (at, source, line) in read_back(&path) {
+            state.push(at, source, line);
         }
         let feed = broadcast::Sender::new(FEED);
         Self {
@@ -117,9 +145,27 @@ impl ServerLog {
         self.redactor.load().redact(text)
     }
 
-    /// The daemon tells what it did.
+    /// A change of the server's state.
     pub(crate) fn lifecycle(&self, text: impl Into<String>) {
-        self.append(LogStream::Lifecycle, [text.into()]);
+        self.write(LogTag::Mcp.into(), [text.into()]);
+    }
+
+    /// A step of the server's start.
+    pub(crate) fn start_step(&self, text: impl Into<String>) {
+        self.write(LogTag::Start.into(), [text.into()]);
+    }
+
+    /// A step of a tool call: kept in memory as it is and formatted when it is read. `position`
+    /// stays, so that the flight recorder does not look for stderr because of it.
+    pub(crate) fn tool_step(&self, tool: &Arc<str>, step: ToolStep) {
+        let at = OffsetDateTime::now_utc();
+        let mut state = self.lock();
+        state.last_seq += 1;
+        let line = ToolLine { seq: state.last_seq, at, tool: Arc::clone(tool), step };
+        if self.feed.receiver_count() > 0 {
+            self.feed.send(Arc::new(line.entry())).ok();
+        }
+        state.tools.push(line);
     }
 
     /// Where the log stands now; for `stderr_since`.
@@ -155,6 +201,10 @@ impl ServerLog {
     }
 
     pub(crate) fn append(&self, stream: LogStream, lines: impl IntoIterator<Item = String>) {
+        self.write(stream.into(), lines);
+    }
+
+    fn write(&self, source: Source, lines: impl IntoIterator<Item = String>) {
         let at = OffsetDateTime::now_utc();
         let stamp = at.format(&Rfc3339).unwrap_or_default();
         let redactor = self.redactor.load();
@@ -162,8 +212,8 @@ impl ServerLog {
         for line in lines {
             let line = redactor.redact(line).into_owned();
             // A log that cannot be written is no reason to stop a server; the file counts what it lost.
-            writeln!(state.file, "{stamp} {} {line}", word(stream)).ok();
-            let entry = state.push(at, stream, line);
+            writeln!(state.file, "{stamp} {}{line}", label(source)).ok();
+            let entry = state.push(at, source, line);
             // Sent under the lock, so that followers see the log's order. Nobody may follow.
             self.feed.send(entry).ok();
         }
@@ -193,15 +243,19 @@ impl ServerLog {
     }
 }
 
-fn word(stream: LogStream) -> &'static str {
-    match stream {
-        LogStream::Stderr => "stderr",
-        LogStream::Stdout => "stdout",
-        LogStream::Lifecycle => "lifecycle",
+/// Stands before a line in the file.
+fn label(source: Source) -> &'static str {
+    match (source.stream, source.tag) {
+        (LogStream::Stderr, _) => "stderr ",
+        (LogStream::Stdout, _) => "stdout ",
+        (LogStream::Lifecycle, Some(LogTag::Start)) => "lifecycle [START] ",
+        (LogStream::Lifecycle, Some(LogTag::Mcp)) => "lifecycle [MCP] ",
+        (LogStream::Lifecycle, Some(LogTag::Tools)) => "lifecycle [TOOLS] ",
+        (LogStream::Lifecycle, None) => "lifecycle ",
     }
 }
 
-fn read_back(path: &Path) -> Vec<(OffsetDateTime, LogStream, String)> {
+fn read_back(path: &Path) -> Vec<(OffsetDateTime, Source, String)> {
     let Ok(text) = read_end(path) else {
         return Vec::new();
     };
@@ -217,16 +271,20 @@ fn read_end(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn parse_line(line: &str) -> Option<(OffsetDateTime, LogStream, String)> {
+fn parse_line(line: &str) -> Option<(OffsetDateTime, Source, String)> {
     let (stamp, rest) = line.split_once(' ')?;
     let (stream, text) = rest.split_once(' ')?;
-    let stream = match stream {
-        "stderr" => LogStream::Stderr,
-        "stdout" => LogStream::Stdout,
-        "lifecycle" => LogStream::Lifecycle,
+    let at = OffsetDateTime::parse(stamp, &Rfc3339).ok()?;
+    let (source, text) = match stream {
+        "stderr" => (LogStream::Stderr.into(), text),
+        "stdout" => (LogStream::Stdout.into(), text),
+        "lifecycle" => {
+            let (tag, text) = LogTag::split(text);
+            (Source { stream: LogStream::Lifecycle, tag }, text)
+        }
         _ => return None,
     };
-    Some((OffsetDateTime::parse(stamp, &Rfc3339).ok()?, stream, text.to_owned()))
+    Some((at, source, text.to_owned()))
 }
 
 /// Puts the lines of a server's stderr in its log until the stream ends; so too those of its
@@ -309,10 +367,54 @@ mod tests {
     fn an_earlier_daemons_lines_are_read_back() {
         let dir = tempfile::tempdir().unwrap();
         log(dir.path()).append(LogStream::Stderr, ["before  the crash".to_owned()]);
+        log(dir.path()).start_step("starting");
         log(dir.path()).lifecycle("back");
         let tail = log(dir.path()).tail(5);
-        assert_eq!(texts(&tail), ["before  the crash", "back"]);
-        assert_eq!((tail[0].stream, tail[1].stream), (LogStream::Stderr, LogStream::Lifecycle));
+        assert_eq!(texts(&tail), ["before  the crash", "starting", "back"]);
+        let sources: Vec<_> = tail.iter().map(|entry| (entry.stream, entry.tag)).collect();
+        assert_eq!(
+            sources,
+            [
+                (LogStream::Stderr, None),
+                (LogStream::Lifecycle, Some(LogTag::Start)),
+                (LogStream::Lifecycle, Some(LogTag::Mcp)),
+            ]
+        );
+    }
+
+    #[test]
+    fn tool_calls_stand_between_the_other_lines_and_displace_none_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = log(dir.path());
+        log.start_step("starting");
+        let tool: Arc<str> = "echo".into();
+        let position = log.position();
+        log.tool_step(&tool, ToolStep::Started);
+        assert!(log.since(position, 10).is_empty() && log.position() == position);
+        log.append(LogStream::Stderr, ["meanwhile".to_owned()]);
+        let end = ToolStep::Finished { outcome: cofer_model::Outcome::Ok, duration_ms: 12.34 };
+        log.tool_step(&tool, end);
+        let tail = log.tail(10);
+        assert_eq!(
+            texts(&tail),
+            ["starting", "echo: call started", "meanwhile", "echo: ok after 12.3 ms"]
+        );
+        assert!(tail.windows(2).all(|two| two[0].seq < two[1].seq));
+        assert_eq!(tail[1].tag, Some(LogTag::Tools));
+        assert_eq!(texts(&log.tail(2)), ["meanwhile", "echo: ok after 12.3 ms"]);
+        for _ in 0..MAX_LINES * 2 {
+            log.tool_step(&tool, ToolStep::Started);
+        }
+        assert!(log.tail(usize::MAX).len() < MAX_LINES);
+        assert_eq!(
+            log.tail(usize::MAX)[..2]
+                .iter()
+                .filter(|entry| entry.tag != Some(LogTag::Tools))
+                .count(),
+            2
+        );
+        let file = std::fs::read_to_string(dir.path().join("x.log")).unwrap();
+        assert!(file.contains("lifecycle [START] starting") && !file.contains("echo"), "{file}");
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod restart;
 mod run;
 mod snapshot;
 mod stop;
+mod tool_lines;
 
 pub(crate) use door::SOURCE;
 pub(crate) use driver::{Beginning, Driver, DriverParts};
@@ -52,6 +53,7 @@ pub use report::Recorder;
 pub(crate) use report::Reporter;
 pub(crate) use snapshot::Publisher;
 pub use snapshot::Snapshot;
+pub(crate) use tool_lines::ToolStep;
 
 #[cfg(test)]
 mod tests;

@@ -79,7 +79,7 @@ impl Reporter {
     pub(super) fn preparing(&self, message: &str, first: bool) {
         if first {
             tracing::info!(target: "START", server = %self.name(), "{message}");
-            self.log.lifecycle(message);
+            self.log.start_step(message);
         }
         self.publisher.preparing(message);
     }
@@ -89,7 +89,7 @@ impl Reporter {
         if self.publisher.current().preparing.is_some() {
             let told = format!("prepared in {:.1} s", took.as_secs_f32());
             tracing::info!(target: "START", server = %self.name(), "{told}");
-            self.log.lifecycle(told);
+            self.log.start_step(told);
             self.publisher.amend(|snapshot| snapshot.preparing = None);
         }
     }
@@ -98,7 +98,7 @@ impl Reporter {
         let what = [&spec.command, &spec.image, &spec.url].into_iter().flatten().next();
         let what = what.map(String::as_str).unwrap_or_default();
         tracing::info!(target: "START", server = %spec.name, what, "starting");
-        self.log.lifecycle("starting");
+        self.log.start_step("starting");
     }
 
     pub(super) fn launched(&self, pid: Option<u32>, facts: Facts) {
