@@ -75,6 +75,18 @@ export const en = {
     restarting: "Restarting…",
     unresponsive: "Not responding",
   },
+  health: {
+    title: "Health",
+    attention: "Needs attention",
+    up: "{{count}} up",
+    failed: "{{count}} failed",
+    one: "{{name}}: {{word}}",
+    many: "{{count}} servers need attention",
+    loop: "Crash loop",
+    warning: "Warning",
+    crashLoop: "Crash loop: restarts wait {{seconds}} s",
+    silent: "Not answering: no answer to a heartbeat within {{ms}} ms",
+  },
   kind: { process: "Process", container: "Container", remote: "Remote" },
   list: {
     title: "Servers",

@@ -75,6 +75,18 @@ export const ja: Words = {
     restarting: "再起動中…",
     unresponsive: "応答なし",
   },
+  health: {
+    title: "稼働状況",
+    attention: "要確認",
+    up: "稼働 {{count}}",
+    failed: "失敗 {{count}}",
+    one: "{{name}}: {{word}}",
+    many: "要確認のサーバー {{count}} 件",
+    loop: "クラッシュループ",
+    warning: "注意",
+    crashLoop: "クラッシュループ: 再起動まで {{seconds}} 秒待機します",
+    silent: "応答がありません: {{ms}} ms 以内にハートビートへの応答がありませんでした",
+  },
   kind: { process: "プロセス", container: "コンテナ", remote: "リモート" },
   list: {
     title: "サーバー",

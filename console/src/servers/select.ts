@@ -1,8 +1,9 @@
 // Which servers are shown, and in which order.
 import type { ServerView, Status } from "../api/schema";
+import { needsAttention } from "./attention";
 import { argvOf, groupOf } from "./status";
 
-export const FILTERS = ["all", "ready", "stopped", "error"] as const;
+export const FILTERS = ["all", "ready", "stopped", "error", "attention"] as const;
 export type Filter = (typeof FILTERS)[number];
 export type Sort = "name" | "-name" | "status" | "-status";
 
@@ -17,8 +18,14 @@ const ORDER: Record<Status, number> = {
   stopped: 6,
 };
 
-export function countOf(servers: readonly ServerView[], filter: Filter): number {
-  return filter === "all" ? servers.length : servers.filter(({ status }) => groupOf(status) === filter).length;
+/** How many rows a filter shows with this search. */
+export function countOf(servers: readonly ServerView[], filter: Filter, search: string): number {
+  return selectServers(servers, search, filter, "name").length;
+}
+
+function passes(server: ServerView, filter: Filter): boolean {
+  if (filter === "all") return true;
+  return filter === "attention" ? needsAttention(server) : groupOf(server.status) === filter;
 }
 
 export function selectServers(
@@ -28,9 +35,7 @@ export function selectServers(
   sort: Sort,
 ): ServerView[] {
   const words = search.toLocaleLowerCase().split(/\s+/).filter(Boolean);
-  const found = servers.filter(
-    (server) => (filter === "all" || groupOf(server.status) === filter) && matches(server, words),
-  );
+  const found = servers.filter((server) => passes(server, filter) && matches(server, words));
   const compare = sort.endsWith("status") ? byStatus : byName;
   const sorted = found.toSorted(compare);
   return sort.startsWith("-") ? sorted.reverse() : sorted;

@@ -7,11 +7,13 @@ import { useRestart } from "../api/actions";
 import { useAway } from "../api/connection";
 import type { Failure, ServerView } from "../api/schema";
 import { useLanguage } from "../settings/preferences";
+import { Alert } from "../ui/alert";
 import { openDialog } from "../ui/dialogs";
 import { duration } from "../ui/format";
 import { Sentence } from "../ui/sentence";
 import { tellFailure } from "../ui/notices";
 import { PageTitle } from "../ui/page";
+import { attentionWord, needsAttention, reasonWords } from "./attention";
 import { EnableSwitch } from "./enable-switch";
 import { ErrorPanel, kindWords } from "./error-panel";
 import { StatusWord, isConnected } from "./status";
@@ -36,8 +38,22 @@ export function ServerHead({ server, tab }: { server: ServerView; tab: string })
       </div>
       {server.status === "starting" && server.preparing && <Sentence text={server.preparing} className="text-accent" />}
       {server.description && <p className="max-w-prose text-soft">{server.description}</p>}
+      <HeadHealth server={server} />
       {server.error && <HeadError server={server} failure={server.error} open={tab === "overview"} />}
     </div>
+  );
+}
+
+/** On every tab: a server that does not answer gives empty lists and failing calls. */
+function HeadHealth({ server }: { server: ServerView }) {
+  const { t } = useTranslation();
+  if (!needsAttention(server)) return null;
+  return (
+    <Alert tone="warn" role="note" title={attentionWord(server, t)} label={t("health.attention")}>
+      {server.health_reasons.map((reason) => (
+        <Sentence key={reason} text={reasonWords(reason, t)} />
+      ))}
+    </Alert>
   );
 }
 

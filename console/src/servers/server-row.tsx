@@ -1,6 +1,6 @@
 // One server in the list: what it is, how it is, and what can be done about it.
 import { useQuery } from "@tanstack/react-query";
-import { ChevronDown, Pencil, Trash2 } from "lucide-react";
+import { ChevronDown, Pencil, Trash2, TriangleAlert } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "wouter";
@@ -11,6 +11,7 @@ import { useLanguage } from "../settings/preferences";
 import { openDialog } from "../ui/dialogs";
 import { clock, shellLine } from "../ui/format";
 import { Sentence } from "../ui/sentence";
+import { attentionWord, needsAttention, reasonWords } from "./attention";
 import { EnableSwitch } from "./enable-switch";
 import { ErrorPanel, kindWords } from "./error-panel";
 import { Latency } from "./latency";
@@ -48,6 +49,7 @@ export function ServerRow({ server, durations }: Props) {
           {server.status === "starting" && server.preparing && (
             <Sentence text={server.preparing} className="mt-1 text-sm text-accent" />
           )}
+          <HealthLine server={server} />
           {failure && (
             <ErrorLine server={server} failure={failure} open={open} panel={panel} onToggle={() => setOpen(!open)} />
           )}
@@ -89,6 +91,23 @@ function Cell({
     <td role="cell" className={`md:px-3 md:align-top ${tight ? "md:py-1" : "md:py-2.5"} ${className}`}>
       {children}
     </td>
+  );
+}
+
+/** Why a server that runs needs attention. It stays for as long as that is so. */
+function HealthLine({ server }: { server: ServerView }) {
+  const { t } = useTranslation();
+  if (!needsAttention(server)) return null;
+  const reasons = server.health_reasons.map((reason) => reasonWords(reason, t));
+  return (
+    <div className="mt-1 flex items-start gap-1.5 text-sm text-warn">
+      <TriangleAlert size={14} className="mt-0.5 flex-none" aria-hidden />
+      <div className="min-w-0">
+        {(reasons.length > 0 ? reasons : [attentionWord(server, t)]).map((reason) => (
+          <Sentence key={reason} text={reason} />
+        ))}
+      </div>
+    </div>
   );
 }
 

@@ -55,7 +55,7 @@ function ServersList({ servers }: { servers: ServerView[] }) {
     <>
       <div className="mb-3 flex flex-wrap items-center gap-2">
         <SearchBox label={t("list.search")} value={search} onChange={setSearch} className="w-full sm:w-64" />
-        <FilterChips servers={servers} value={filter as Filter} onChange={setFilter} />
+        <FilterChips servers={servers} search={search} value={filter as Filter} onChange={setFilter} />
         {away && <span className="tag bg-warn-soft text-warn">{t("away.stale")}</span>}
         <p role="status" className="sr-only">
           {t("list.shown", { shown: shown.length, total: servers.length })}
@@ -82,19 +82,17 @@ function ServersList({ servers }: { servers: ServerView[] }) {
   );
 }
 
-function FilterChips({
-  servers,
-  value,
-  onChange,
-}: {
-  servers: ServerView[];
-  value: Filter;
-  onChange: (filter: Filter) => void;
-}) {
+type ChipsProps = { servers: ServerView[]; search: string; value: Filter; onChange: (filter: Filter) => void };
+
+function FilterChips({ servers, search, value, onChange }: ChipsProps) {
   const { t } = useTranslation();
+  // The rare filter is offered while it has rows, or while it is chosen.
+  const offered = FILTERS.filter(
+    (filter) => filter !== "attention" || value === filter || countOf(servers, filter, search) > 0,
+  );
   return (
     <div role="group" aria-label={t("list.filter")} className="flex flex-wrap gap-1.5">
-      {FILTERS.map((filter) => (
+      {offered.map((filter) => (
         <button
           key={filter}
           type="button"
@@ -102,8 +100,8 @@ function FilterChips({
           aria-pressed={value === filter}
           onClick={() => onChange(filter)}
         >
-          {filter === "all" ? t("list.all") : t(`status.${filter}`)}
-          <span className="text-xs">{countOf(servers, filter)}</span>
+          {filter === "all" ? t("list.all") : filter === "attention" ? t("health.attention") : t(`status.${filter}`)}
+          <span className="text-xs">{countOf(servers, filter, search)}</span>
         </button>
       ))}
     </div>

@@ -1,13 +1,17 @@
-// The bar at the top: whether the page is live, the language, the theme.
+// The bar at the top: whether the page is live, the health of the servers, language and theme.
 import { Languages, SunMoon } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { useConnection } from "../api/connection";
+import { HealthStatus } from "./health";
 import { type Theme, chooseLanguage, chooseTheme, useLanguage, useTheme } from "../settings/preferences";
 
 export function Header() {
   return (
     <header className="sticky top-0 z-20 flex h-12 items-center justify-between gap-3 border-b border-line bg-page/90 px-4 backdrop-blur md:px-8">
-      <ConnectionState />
+      <div className="flex min-w-0 items-center gap-4">
+        <ConnectionState />
+        <HealthStatus />
+      </div>
       <div className="flex flex-none items-center gap-2">
         <LanguageSelect />
         <ThemeSelect />
