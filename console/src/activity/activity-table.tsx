@@ -1,4 +1,5 @@
 // The table of calls. Long ones hold only their visible part in the page.
+import { useQuery } from "@tanstack/react-query";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { ChevronRight } from "lucide-react";
 import { useLayoutEffect, useRef, useState } from "react";
@@ -8,6 +9,7 @@ import type { ActivityEntry } from "../api/schema";
 import { serverHref } from "../servers/status";
 import { useLanguage } from "../settings/preferences";
 import { bytes, milliseconds, when } from "../ui/format";
+import { flightQuery } from "./flight";
 import { FlightRecorder } from "./flight-recorder";
 import { OutcomeWord, actionOf } from "./outcome";
 
@@ -137,6 +139,15 @@ function CallRow({ call, index, open, onToggle }: RowProps) {
   );
 }
 
+/** The recorder has the whole messages, the activity only params and result: one of them is shown. */
+function useSizes(call: ActivityEntry): ["activity.bytesIn" | "activity.bytesOut", number][] {
+  const flight = useQuery({ ...flightQuery(call.call_id), enabled: call.recorded }).data;
+  return [
+    ["activity.bytesIn", flight ? flight.request.bytes : call.request_bytes],
+    ["activity.bytesOut", flight ? (flight.response?.bytes ?? 0) : call.response_bytes],
+  ];
+}
+
 function Details({ call }: { call: ActivityEntry }) {
   const { t } = useTranslation();
   const facts: [name: string, value: string, className?: string][] = [
@@ -144,8 +155,7 @@ function Details({ call }: { call: ActivityEntry }) {
     [t("activity.source"), call.client || t(`activity.sources.${call.source ?? "api"}`), "md:hidden"],
     [t("activity.duration"), `${milliseconds(call.duration_ms)} ms`, "md:hidden"],
     [t("activity.callId"), call.call_id],
-    [t("activity.bytesIn"), bytes(call.request_bytes)],
-    [t("activity.bytesOut"), bytes(call.response_bytes)],
+    ...useSizes(call).map(([name, size]): [string, string] => [t(name), bytes(size)]),
   ];
   return (
     <div role="row">

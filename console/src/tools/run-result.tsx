@@ -4,7 +4,7 @@ import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { Tool, ToolResult } from "../api/mcp";
 import { FailureAlert } from "../ui/alert";
-import { bytes, milliseconds } from "../ui/format";
+import { bytes, milliseconds, textBytes } from "../ui/format";
 import { JsonView } from "../ui/json-view";
 import { ContentView } from "./content-view";
 import type { Run } from "./use-run";
@@ -48,7 +48,7 @@ export function OutcomeLine({ run }: { run: Run }) {
 function ResultHead({ run }: { run: Run }) {
   const { t } = useTranslation();
   const size =
-    typeof run.outcome === "object" && "result" in run.outcome ? JSON.stringify(run.outcome.result).length : null;
+    typeof run.outcome === "object" && "result" in run.outcome ? textBytes(JSON.stringify(run.outcome.result)) : null;
   return (
     <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
       <h3 className="font-semibold">{t("run.result")}</h3>

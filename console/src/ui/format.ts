@@ -12,6 +12,13 @@ export function bytes(count: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }
 
+const encoder = new TextEncoder();
+
+/** The size of a text as it is sent and stored: UTF-8. */
+export function textBytes(text: string): number {
+  return encoder.encode(text).length;
+}
+
 /** A limit as it is written: `256 MiB` where it is a whole number of them. */
 export function binaryBytes(count: number): string {
   const units = ["GiB", "MiB", "KiB"];
@@ -97,11 +104,6 @@ export function tidyJson(value: unknown): string {
 export function quantile(numbers: readonly number[], part: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
-}
-
-/** Tokens are about four characters of JSON; an estimate, and said to be one. */
-export function estimateTokens(value: unknown): number {
-  return Math.ceil((JSON.stringify(value) ?? "").length / 4);
 }
 
 /** What terminals take as colours and cursor moves. */

@@ -1,7 +1,7 @@
 // JSON with colours. Own and small: highlighters inject styles, which our policy refuses.
 import { type ReactNode, createContext, useContext, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { bytes } from "./format";
+import { bytes, textBytes } from "./format";
 
 /** Colouring more than this costs more than it helps. */
 const MAX_COLOURED = 100_000;
@@ -87,7 +87,7 @@ export function LongText({
       </pre>
       {cut && (
         <button type="button" className="btn btn-small mt-2" onClick={() => setAll(true)}>
-          {t("common.showAll", { size: bytes(text.length) })}
+          {t("common.showAll", { size: bytes(textBytes(text)) })}
         </button>
       )}
     </div>

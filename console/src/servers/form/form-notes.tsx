@@ -2,11 +2,11 @@
 // of the daemon's warnings.
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { resourcesQuery, toolsQuery } from "../../api/queries";
+import { resourcesQuery } from "../../api/queries";
 import type { ServerView } from "../../api/schema";
 import { Alert } from "../../ui/alert";
-import { estimateTokens } from "../../ui/format";
 import { Sentence } from "../../ui/sentence";
+import { useTokens } from "../tokens";
 import { warningWords } from "./check";
 import type { ServerForm } from "./use-server-form";
 
@@ -41,10 +41,8 @@ export function FormNotes({ form }: { form: ServerForm }) {
 
 function Estimate({ server }: { server: ServerView }) {
   const { t } = useTranslation();
-  const tools = useQuery(toolsQuery(server.id)).data;
+  const tokens = useTokens(server);
   const resources = useQuery(resourcesQuery(server.id)).data;
-  if (!tools || !resources) return null;
-  return (
-    <p>{t("form.contextEstimate", { tokens: estimateTokens(tools).toLocaleString(), count: resources.length })}</p>
-  );
+  if (tokens === undefined || !resources) return null;
+  return <p>{t("form.contextEstimate", { tokens: tokens.toLocaleString("en-US"), count: resources.length })}</p>;
 }

@@ -1,16 +1,15 @@
 // What there is to know about a server at a glance.
-import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { toolsQuery } from "../../api/queries";
 import type { Limits, ServerView } from "../../api/schema";
 import { useLanguage } from "../../settings/preferences";
 import { Alert } from "../../ui/alert";
 import { CopyButton } from "../../ui/copy-button";
-import { estimateTokens, moment, shellLine } from "../../ui/format";
+import { moment, shellLine } from "../../ui/format";
 import { Sentence } from "../../ui/sentence";
 import { warningWords } from "../form/check";
 import { argvOf } from "../status";
+import { useTokens } from "../tokens";
 import { ConnectCard } from "./connect-card";
 import { IsolationCard } from "./isolation-card";
 import { LastCalls } from "./last-calls";
@@ -18,7 +17,7 @@ import { UsageCard } from "./usage-card";
 
 export function Overview({ server }: { server: ServerView }) {
   const { t } = useTranslation();
-  const notes = [...server.health_reasons, ...server.warnings];
+  const notes = server.warnings;
   const remote = server.kind === "remote";
   return (
     <div className="space-y-4">
@@ -174,7 +173,7 @@ function Masked({ names, sign }: { names: string[]; sign: string }) {
 
 function OffersCard({ server }: { server: ServerView }) {
   const { t } = useTranslation();
-  const tools = useQuery({ ...toolsQuery(server.id), enabled: server.status === "ready" }).data;
+  const tokens = useTokens(server);
   const capabilities = Object.keys((server.capabilities ?? {}) as object);
   const info = server.server_info as { name?: string; title?: string; version?: string } | null | undefined;
   return (
@@ -198,7 +197,7 @@ function OffersCard({ server }: { server: ServerView }) {
                 <span className="text-soft">{t("common.unknown")}</span>
               ),
             ],
-            [t("overview.tokens"), tools && t("overview.tokensValue", { n: estimateTokens(tools).toLocaleString() })],
+            [t("overview.tokens"), tokens != null && t("overview.tokensValue", { n: tokens.toLocaleString("en-US") })],
             [t("overview.includeResources"), t(server.include_resources ? "common.yes" : "common.no")],
             [t("overview.container"), server.container_id && <code>{server.container_id.slice(0, 12)}</code>],
             [t("overview.digest"), server.image_digest && <code className="text-sm">{server.image_digest}</code>],
