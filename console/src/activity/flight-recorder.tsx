@@ -40,26 +40,29 @@ function Recorded({ flight }: { flight: RecordedCall }) {
   );
 }
 
-const COLOURS = ["bg-edge", "bg-warn", "bg-accent-fill", "bg-ok"];
+const COLOURS = { queue: "bg-edge", write: "bg-warn", server: "bg-accent-fill", input: "bg-soft", read: "bg-ok" };
+/** Time that the server waited for the user's input; it is no part of the call's duration. */
+type WithInput = Stages & { input_ms?: number | null };
 
 /** Where the time went, in words and as one line. */
 function Times({ stages }: { stages: Stages }) {
   const { t } = useTranslation();
-  const parts = (["queue", "write", "server", "read"] as const).map(
-    (stage) => [stage, stages[`${stage}_ms`] ?? 0] as const,
-  );
+  const timed: WithInput = stages;
+  const parts = (["queue", "write", "server", "input", "read"] as const)
+    .map((stage) => [stage, timed[`${stage}_ms`] ?? 0] as const)
+    .filter(([stage, ms]) => stage !== "input" || ms > 0);
   return (
     <div>
       <div aria-hidden className="mb-1.5 flex h-1.5 overflow-hidden rounded-full bg-sunken">
         {/* In microseconds: shares that add up to less than 1 would leave the line's end empty. */}
-        {parts.map(([stage, ms], index) => (
-          <span key={stage} className={COLOURS[index]} style={{ flexGrow: ms * 1000 }} />
+        {parts.map(([stage, ms]) => (
+          <span key={stage} className={COLOURS[stage]} style={{ flexGrow: ms * 1000 }} />
         ))}
       </div>
       <dl className="flex flex-wrap gap-x-5 gap-y-1 text-sm">
-        {parts.map(([stage, ms], index) => (
+        {parts.map(([stage, ms]) => (
           <div key={stage} className="flex items-center gap-1.5">
-            <span aria-hidden className={`size-2 rounded-full ${COLOURS[index]}`} />
+            <span aria-hidden className={`size-2 rounded-full ${COLOURS[stage]}`} />
             <dt className="text-soft">{t(`flight.stages.${stage}`)}</dt>
             <dd>{milliseconds(ms)} ms</dd>
           </div>

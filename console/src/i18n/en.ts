@@ -909,7 +909,7 @@ export const en = {
     request: "Request",
     response: "Answer",
     noResponse: "No answer came.",
-    stages: { queue: "Waiting", write: "Sending", server: "Server", read: "Reading" },
+    stages: { queue: "Waiting", write: "Sending", server: "Server", input: "User input", read: "Reading" },
     cut: "cut",
     redacted: "secrets hidden",
     copy: "Copy: {{what}}",

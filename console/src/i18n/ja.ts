@@ -899,7 +899,7 @@ export const ja: Words = {
     request: "リクエスト",
     response: "応答",
     noResponse: "応答はありませんでした。",
-    stages: { queue: "待機", write: "送信", server: "サーバー", read: "受信" },
+    stages: { queue: "待機", write: "送信", server: "サーバー", input: "入力待ち", read: "受信" },
     cut: "一部のみ",
     redacted: "秘密情報は非表示",
     copy: "コピー: {{what}}",
