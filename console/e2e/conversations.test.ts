@@ -206,3 +206,32 @@ test("the chat is reached and used with the keyboard alone", async ({ daemon, mo
   await page.keyboard.press("Enter");
   await card(page, 1, "pid").getByRole("region", named("Arguments")).waitFor();
 });
+
+bare("a provider without a model is not offered as ready", async ({ daemon, open }) => {
+  const model = await Model.start();
+  const body = { kind: "openai", name: "Modelless", base_url: model.url, api_key: KEY, is_default: true };
+  await daemon.ask("PUT", "/chat/providers/test", body);
+  const page = await open("/chat");
+  await page.getByText("No model chosen", { exact: true }).waitFor();
+  await message(page).fill("hello?");
+  expect(await page.getByRole("button", named("Send")).isDisabled()).toBe(true);
+  await page.getByRole("link", named("Open Settings")).click();
+  await page.getByRole("list", named("Providers")).getByText("No model chosen", { exact: true }).waitFor();
+  await page.getByRole("link", named("Chat")).click();
+  await page.getByRole("combobox", named("Model")).selectOption({ label: "test-model" });
+  await message(page).fill("hello?");
+  await page.getByRole("button", named("Send")).click();
+  await log(page).getByText("That is all.").waitFor();
+  await model.stop();
+});
+
+test("the overview and the chat count the same tokens", async ({ daemon, model, open }) => {
+  await daemon.wayward("counted");
+  const page = await open("/servers/counted/overview");
+  const shown = page.getByRole("main").getByText(/^about [\d,]+ tokens$/);
+  await shown.waitFor();
+  const tokens = await shown.textContent();
+  await page.getByRole("link", named("Chat")).click();
+  await page.getByRole("button", { name: new RegExp(`^\\d+ tools · ${tokens}$`) }).waitFor();
+  expect(model.requests).toEqual([]);
+});

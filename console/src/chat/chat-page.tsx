@@ -95,7 +95,7 @@ function Foot({ chat }: { chat: OpenChat }) {
         onStop={chat.stop}
         running={conversation?.running ?? false}
         busy={chat.busy}
-        disabled={chat.away || (chat.id !== null && !conversation)}
+        disabled={chat.away || !chat.choice.model || (chat.id !== null && !conversation)}
       >
         {providers && <Choices providers={providers} chosen={chat.choice} onChange={chat.choose} />}
       </Composer>

@@ -17,7 +17,8 @@ export function InsteadOfLog({ chat }: { chat: OpenChat }) {
         <FailureAlert title={t("chat.loadFailed")} failure={feed.failure} retry={retry} />
       </Middle>
     );
-  if (id === null && providers.data) return providers.data.configured ? <Welcome /> : <FirstModel />;
+  if (id === null && providers.data)
+    return !providers.data.configured ? <FirstModel /> : chat.choice.model ? <Welcome /> : <ChooseModel />;
   return (
     <Middle>
       {id === null && providers.isError ? (
@@ -43,6 +44,23 @@ function Welcome() {
     <Middle>
       <EmptyState icon={<Bot size={30} aria-hidden />} title={t("chat.welcome")}>
         {t("chat.welcomeText")}
+      </EmptyState>
+    </Middle>
+  );
+}
+
+/** A provider that has no model cannot answer yet. */
+function ChooseModel() {
+  const { t } = useTranslation();
+  const action = (
+    <Link href="/settings" className="btn">
+      {t("chat.openSettings")}
+    </Link>
+  );
+  return (
+    <Middle>
+      <EmptyState icon={<MessageSquareOff size={30} aria-hidden />} title={t("chat.noModel")} action={action}>
+        {t("chat.noModelText")}
       </EmptyState>
     </Middle>
   );

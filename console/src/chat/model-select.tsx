@@ -41,6 +41,9 @@ export function ModelSelect({ providers, provider, model, onChange }: Props) {
                 {name}
               </option>
             ))}
+            {!answer.isPending && !answer.isError && listed.length + more.length === 0 && (
+              <option disabled>{t("chat.noModels")}</option>
+            )}
             {answer.isError && <option disabled>{t("chat.modelsFailed")}</option>}
           </optgroup>
         );

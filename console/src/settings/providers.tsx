@@ -62,6 +62,7 @@ function ProviderItem({ all, provider, onEdit }: ItemProps) {
   const { t } = useTranslation();
   const kind = all.kinds.find(({ kind }) => kind === provider.kind);
   const own = provider.source === "settings";
+  const model = provider.default_model ?? (all.default?.provider === provider.id ? all.default.model : null);
   const test = useMutation({ mutationFn: () => testProvider(provider.id, {}) });
   return (
     <li className="space-y-2 px-3 py-3">
@@ -70,6 +71,7 @@ function ProviderItem({ all, provider, onEdit }: ItemProps) {
         {provider.is_default && <span className="tag bg-accent-soft text-accent">{t("models.isDefault")}</span>}
         {!own && <span className="tag">{t("models.fromEnvironment")}</span>}
         {provider.overrides_environment && <span className="tag">{t("models.overrides")}</span>}
+        {!model && <span className="tag bg-warn-soft text-warn">{t("models.withoutModel")}</span>}
         <span className="tag">{t(provider.has_key ? "models.hasKey" : "models.noKey")}</span>
       </div>
       <p className="text-sm text-soft">
