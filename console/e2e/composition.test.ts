@@ -91,6 +91,7 @@ test("a server's page, its runner and its settings, and the activity", async ({ 
   await runner.getByRole("tab", named("JSON")).click();
   expect(await composeIntoAll(page, runner)).toEqual(["Arguments as JSON"]);
   await page.keyboard.press("Escape");
+  await page.getByRole("alertdialog", named("Discard changes?")).getByRole("button", named("Discard")).click();
   await runner.waitFor({ state: "detached" });
   expect(calls).toBe(0);
 

@@ -293,3 +293,27 @@ test("Cancel and Escape leave everything as it was", async ({ daemon, open }) =>
   expect(await daemon.servers()).toEqual([]);
   expect(await row(page, "never").count()).toBe(0);
 });
+
+test("Esc asks before it discards a filled form", async ({ daemon, open }) => {
+  await daemon.wayward("kept");
+  const page = await open("/");
+  const dialog = await fillNewServer(page, { name: "half", command: "node" });
+  const question = page.getByRole("alertdialog", named("Discard changes?"));
+  await page.keyboard.press("Escape");
+  await question.getByRole("button", named("Keep editing")).click();
+  await question.waitFor({ state: "detached" });
+  expect(await dialog.getByRole("textbox", named("Name")).inputValue()).toBe("half");
+  await page.keyboard.press("Escape");
+  await question.getByRole("button", named("Discard")).click();
+  await dialog.waitFor({ state: "detached" });
+
+  // A form as it was opened, or as it was before, has nothing to lose.
+  await page.getByRole("button", named("Edit kept")).click();
+  const edit = page.getByRole("dialog", named("Edit kept"));
+  const description = edit.getByRole("textbox", named("Description"));
+  await description.fill("x");
+  await description.fill("");
+  await page.keyboard.press("Escape");
+  await edit.waitFor({ state: "detached" });
+  expect((await daemon.servers()).map(({ name }) => name)).toEqual(["kept"]);
+});

@@ -204,3 +204,31 @@ test("a server without tools says so", async ({ daemon, open }) => {
   const page = await open("/servers/bare/tools");
   await page.getByText("This server offers no tools").waitFor();
 });
+
+test("the result is on screen after Run, and sizes are the same everywhere", async ({ daemon, open }) => {
+  await daemon.register({ name: "every", command: EVERYTHING, args: [] });
+  const page = await open("/servers/every/tools", { viewport: { width: 900, height: 420 } });
+  const dialog = await openRunner(page, "echo");
+  await dialog.getByRole("textbox", named("message")).fill("日本語の長い文 ".repeat(40));
+  await run(dialog);
+  await result(dialog).getByText("Echo: 日本語の長い文").first().waitFor();
+  await until(async () => {
+    const box = await result(dialog).getByRole("heading", named("Result")).boundingBox();
+    return box !== null && box.y >= 0 && box.y + box.height <= 420;
+  }).toBe(true);
+
+  await page.goto("/activity");
+  await page.getByRole("button", { name: /^Details of echo/ }).click();
+  const recorder = page.getByRole("region", named("Flight recorder"));
+  await recorder
+    .getByText("Response", { exact: true })
+    .or(recorder.getByText("Answer", { exact: true }))
+    .waitFor();
+  const { calls } = await daemon.ask("GET", "/activity?limit=1");
+  const flight = await daemon.ask("GET", `/activity/${calls[0].call_id}`);
+  for (const { bytes } of [flight.request, flight.response]) {
+    const size = bytes >= 1000 ? `${(bytes / 1000).toFixed(1)} kB` : `${bytes} B`;
+    // Once among the facts of the call, once beside the message.
+    await until(() => page.getByRole("table").getByText(size, { exact: true }).count()).toBe(2);
+  }
+});

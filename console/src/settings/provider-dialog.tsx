@@ -8,6 +8,7 @@ import { refreshProviders, saveProvider, testProvider } from "../chat/api";
 import { FailureAlert } from "../ui/alert";
 import { guardComposition, isSubmitChord } from "../ui/ime";
 import { Modal } from "../ui/modal";
+import { Unsaved } from "../ui/unsaved";
 import { type ProviderDraft, changeOf, draftOf, idFor } from "./provider-draft";
 import { ProviderFields } from "./provider-fields";
 import { TestReport } from "./test-report";
@@ -62,6 +63,7 @@ export default function ProviderDialog({ all, provider, onClose }: Props) {
           problem={form.problem}
         />
         <TestReport test={test} />
+        <Unsaved when={form.dirty} />
         {save.isError && <FailureAlert title={t("models.saveFailed")} failure={save.error} />}
       </form>
     </Modal>
@@ -89,6 +91,7 @@ function BusyButton({ className, busy, onClick, form, children }: BusyButtonProp
 function useProviderForm(all: ProvidersView, provider: ProviderView | null, onSaved: () => void) {
   const { t } = useTranslation();
   const [draft, setDraft] = useState(() => draftOf(all, provider, t));
+  const [first] = useState(draft);
   const [tried, setTried] = useState(false);
   const taken = all.providers.map(({ id }) => id);
   const id = provider?.id ?? idFor(draft.name, draft.kind, taken);
@@ -102,6 +105,7 @@ function useProviderForm(all: ProvidersView, provider: ProviderView | null, onSa
   const refused = save.error instanceof ApiFailure ? save.error.fields : [];
   return {
     draft,
+    dirty: JSON.stringify(draft) !== JSON.stringify(first) && !save.isSuccess,
     change: (part: Partial<ProviderDraft>) => setDraft({ ...draft, ...part }),
     test,
     save,

@@ -1,6 +1,6 @@
 // Runs a tool: its arguments as a form, as JSON or as the request that is sent, and the result.
 import { LoaderCircle, Play, Square } from "lucide-react";
-import { type FormEvent, useId, useMemo, useState } from "react";
+import { type FormEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useAway } from "../api/connection";
 import type { JsonSchema, Tool } from "../api/mcp";
@@ -12,12 +12,13 @@ import { guardComposition, isSubmitChord } from "../ui/ime";
 import { LongText } from "../ui/json-view";
 import { Modal } from "../ui/modal";
 import { TabPanel, Tabs } from "../ui/tabs";
+import { Unsaved } from "../ui/unsaved";
 import { RunHistory } from "./run-history";
 import { RunResult } from "./run-result";
 import { SchemaForm } from "./schema-form";
 import { submitArguments } from "./submit-arguments";
 import { type Arguments, useArguments } from "./use-arguments";
-import { useRun } from "./use-run";
+import { type Run, useRun } from "./use-run";
 
 type Props = { server: ServerView; tool: Tool; onClose: () => void };
 
@@ -28,11 +29,13 @@ export default function RunDialog({ server, tool, onClose }: Props) {
   const runner = useRun(server.id, tool.name);
   const [tab, setTab] = useState("form");
   const formId = useId();
+  const result = useScrolledTo(runner.latest?.id);
   const run = () => void runner.run(args.value);
   const submit = (event: FormEvent<HTMLFormElement>) => submitArguments(event, args.check, run);
   const tabs = (["form", "json", "request"] as const).map((value) => ({ value, title: t(`run.${value}`) }));
   return (
     <Modal title={t("run.title", { tool: tool.name })} open onClose={onClose} shape="side" steady>
+      <Unsaved when={args.filled && !wasRun(runner.past, args.value)} />
       <div className="space-y-4">
         {tool.description && (
           <p className="line-clamp-6 text-sm whitespace-pre-line text-soft">{tool.description.trim()}</p>
@@ -85,13 +88,26 @@ export default function RunDialog({ server, tool, onClose }: Props) {
           )}
         </form>
         <RunButtons formId={formId} running={runner.running} onCancel={runner.cancel} />
-        <div aria-live="polite">
+        <div aria-live="polite" ref={result}>
           {runner.latest && !runner.running && <RunResult tool={tool} run={runner.latest} />}
         </div>
         <RunHistory runs={runner.past} onUse={args.replace} onReplay={(value) => void runner.run(value)} />
       </div>
     </Modal>
   );
+}
+
+/** Arguments of a run are in the history. */
+const wasRun = (past: readonly Run[], value: unknown) =>
+  past.some((run) => JSON.stringify(run.arguments) === JSON.stringify(value));
+
+/** The result of a long form is below the edge of the screen: it is scrolled to when it is there. */
+function useScrolledTo(shown: number | undefined) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (shown !== undefined) element.current?.scrollIntoView({ block: "start" });
+  }, [shown]);
+  return element;
 }
 
 const hasFields = (schema: JsonSchema) => Object.keys(schema.properties ?? {}).length > 0;

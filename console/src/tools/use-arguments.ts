@@ -23,7 +23,8 @@ function initialOf(schema: JsonSchema): Record<string, unknown> {
 /** The arguments, in both of their forms, and what is wrong with them. */
 export function useArguments(schema: JsonSchema, start: Record<string, unknown> = {}) {
   const { t } = useTranslation();
-  const [value, setPlain] = useState<unknown>(() => ({ ...initialOf(schema), ...start }));
+  const [initial] = useState<unknown>(() => ({ ...initialOf(schema), ...start }));
+  const [value, setPlain] = useState(initial);
   const [text, setText] = useState<string | null>(null);
   const [round, setRound] = useState(0);
   const [tried, setTried] = useState(false);
@@ -60,6 +61,8 @@ export function useArguments(schema: JsonSchema, start: Record<string, unknown> 
   const none: Problems = {};
   return {
     value,
+    /** Something was typed. */
+    filled: JSON.stringify(value) !== JSON.stringify(initial),
     setValue,
     text: text ?? JSON.stringify(value, null, 2),
     typeJson,

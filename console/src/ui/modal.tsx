@@ -1,8 +1,10 @@
 // A dialog with a title, a body that scrolls and a foot that does not. Full screen on phones.
 import { Dialog } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { useTranslation } from "react-i18next";
+import { Confirm } from "./confirm";
+import { UnsavedContext } from "./unsaved";
 
 type Props = {
   title: string;
@@ -25,8 +27,11 @@ const SHAPES = {
 
 export function Modal({ title, open, onClose, children, foot, shape = "middle", wide = false, steady = false }: Props) {
   const { t } = useTranslation();
+  const [unsaved, setUnsaved] = useState(false);
+  const [asking, setAsking] = useState(false);
+  const close = () => (unsaved ? setAsking(true) : onClose());
   return (
-    <Dialog.Root open={open} onOpenChange={(next) => !next && onClose()} disablePointerDismissal={steady}>
+    <Dialog.Root open={open} onOpenChange={(next) => !next && close()} disablePointerDismissal={steady}>
       <Dialog.Portal>
         <Dialog.Backdrop className="backdrop" />
         <Dialog.Popup
@@ -39,10 +44,22 @@ export function Modal({ title, open, onClose, children, foot, shape = "middle", 
               <X size={18} aria-hidden />
             </Dialog.Close>
           </div>
-          <div className="min-h-0 flex-1 overflow-y-auto px-4 py-4">{children}</div>
+          <div className="min-h-0 flex-1 overflow-y-auto px-4 py-4">
+            <UnsavedContext value={setUnsaved}>{children}</UnsavedContext>
+          </div>
           {foot && (
             <div className="flex flex-wrap items-center justify-end gap-2 border-t border-line px-4 py-3">{foot}</div>
           )}
+          <Confirm
+            title={t("form.discardTitle")}
+            open={asking}
+            onCancel={() => setAsking(false)}
+            onConfirm={onClose}
+            confirm={t("form.discardConfirm")}
+            cancel={t("form.keepEditing")}
+          >
+            {t("form.discardText")}
+          </Confirm>
         </Dialog.Popup>
       </Dialog.Portal>
     </Dialog.Root>

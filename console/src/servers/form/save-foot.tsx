@@ -1,5 +1,6 @@
 // The foot of the dialog with its buttons, always in sight.
 import { useTranslation } from "react-i18next";
+import { Unsaved } from "../../ui/unsaved";
 import { SaveButtons } from "./save-buttons";
 import type { ServerForm } from "./use-server-form";
 
@@ -13,6 +14,7 @@ export function SaveFoot({ form, formId, onCancel, note }: Props) {
       <button type="button" className="btn" onClick={onCancel}>
         {t("common.cancel")}
       </button>
+      <Unsaved when={form.dirty} />
       <SaveButtons form={form} formId={formId} />
     </div>
   );

@@ -13,6 +13,8 @@ import { useCheck } from "./use-check";
 export type ServerForm = {
   draft: Draft;
   edited: ServerView | null;
+  /** Something was typed that is not saved. */
+  dirty: boolean;
   change: (part: Partial<Draft>) => void;
   /** A field was left: from now on it says what is wrong with it. */
   leave: (field: string) => void;
@@ -39,6 +41,7 @@ type Options = {
 export function useServerForm({ initial, edited, onSaved, onDraft }: Options): ServerForm {
   const { t } = useTranslation();
   const [draft, setDraft] = useState(initial);
+  const [first] = useState(initial);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [tried, setTried] = useState(false);
   const [refused, setRefused] = useState<Problems>({});
@@ -83,7 +86,21 @@ export function useServerForm({ initial, edited, onSaved, onDraft }: Options): S
     return readRefusal(error.fields, draft, t);
   };
   const failure = save.isError && Object.keys(refused).length === 0 ? save.error : null;
-  return { draft, edited, change, leave, problem, checked, submit, starts, saveOnly, saving: save.isPending, failure };
+  const dirty = !save.isSuccess && JSON.stringify(draft) !== JSON.stringify(first);
+  return {
+    draft,
+    edited,
+    dirty,
+    change,
+    leave,
+    problem,
+    checked,
+    submit,
+    starts,
+    saveOnly,
+    saving: save.isPending,
+    failure,
+  };
 }
 
 /** A new server leaves out what it does not ask for. */
