@@ -823,6 +823,8 @@ export type ServerSpec = {
   openings?: Openings;
   /** Ports of a container to publish. Without a stdio bridge, the first is the one on which the server is expected. */
   ports?: (PortMapping)[];
+  /** Stands in place of its name in the names of its tools, prompts and `ui://` resources where all servers are joined: `PREFIX__tool`. */
+  prefix?: string | null;
   provider?: Provider | null;
   require?: Requirement | null;
   /** What it may use at most. */
@@ -919,6 +921,8 @@ export type ServerView = {
   pid?: number | null;
   /** Published ports. */
   ports: (PortMapping)[];
+  /** Stands in place of its name in joined names, if one was given. */
+  prefix?: string | null;
   /** What is being fetched for it before it can start. */
   preparing?: string | null;
   /** Whether something of it runs. */

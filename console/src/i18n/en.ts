@@ -204,6 +204,8 @@ export const en = {
     audience: "Audience",
     audienceHint: "Whom the token is for; the URL's origin where it is empty",
     description: "Description",
+    prefix: "Prefix",
+    prefixHint: "Stands in place of the server's name in joined tool names: PREFIX__tool",
     cwd: "Working directory",
     cwdHint: "Your home directory where it is empty",
     env: "Environment variables",
@@ -306,6 +308,8 @@ export const en = {
     messages: {
       nameRequired: "Name is required",
       nameTaken: "A server named “{{name}}” already exists",
+      prefixTaken: "The prefix “{{value}}” is in use by server “{{server}}”",
+      nameIsPrefix: "The name “{{value}}” is in use as the prefix of server “{{server}}”",
       commandRequired: "Command is required",
       commandNotFound: "Command “{{command}}” was not found on PATH",
       imageRequired: "Image is required",

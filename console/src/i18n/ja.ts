@@ -203,6 +203,8 @@ export const ja: Words = {
     audience: "オーディエンス",
     audienceHint: "トークンの宛先。空欄の場合は URL のオリジン",
     description: "説明",
+    prefix: "接頭辞",
+    prefixHint: "結合されたツール名でサーバー名の代わりに使われます: PREFIX__tool",
     cwd: "作業ディレクトリ",
     cwdHint: "空欄の場合はホームディレクトリ",
     env: "環境変数",
@@ -302,6 +304,8 @@ export const ja: Words = {
     messages: {
       nameRequired: "名前は必須です",
       nameTaken: "「{{name}}」という名前のサーバーは既に存在します",
+      prefixTaken: "接頭辞「{{value}}」はサーバー「{{server}}」が使用しています",
+      nameIsPrefix: "名前「{{value}}」はサーバー「{{server}}」の接頭辞として使用されています",
       commandRequired: "コマンドは必須です",
       commandNotFound: "コマンド「{{command}}」が PATH に見つかりません",
       imageRequired: "イメージは必須です",

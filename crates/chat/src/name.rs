@@ -3,13 +3,14 @@
 
 use cofer_model::joined_name;
 
-/// The tool's joined name; with a `_` before the server's where that begins with another sign.
-pub fn safe_name(server: &str, tool: &str) -> String {
-    let name = joined_name(server, tool);
+/// The tool's joined name; with a `_` before the server's prefix if that begins with another
+/// character.
+pub fn safe_name(prefix: &str, tool: &str) -> String {
+    let name = joined_name(prefix, tool);
     if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         return name;
     }
-    joined_name(&format!("_{server}"), tool)
+    joined_name(&format!("_{prefix}"), tool)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::jsonc;
 use crate::own_endpoint::OwnEndpoint;
 
 /// Keys whose value goes into the registration as it is.
-const TAKEN_OVER: [&str; 20] = [
+const TAKEN_OVER: [&str; 21] = [
     "command",
     "headers",
     "auth",
@@ -18,6 +18,7 @@ const TAKEN_OVER: [&str; 20] = [
     "args",
     "cwd",
     "description",
+    "prefix",
     "environment",
     "enabled",
     "restart_policy",

@@ -28,6 +28,7 @@ mod machine;
 mod metrics;
 mod own_endpoint;
 mod ownership;
+mod prefixes;
 mod recorder;
 mod registry;
 mod reserve;

@@ -6,18 +6,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 
 use cofer_model::{
-    EventKind, MASK, ServerId, ServerNotice, ServerSpec, Status, parse_patch, parse_registration,
-    unmask_args,
+    EventKind, FieldError, MASK, ServerId, ServerNotice, ServerSpec, Status, parse_patch,
+    parse_registration, unmask_args,
 };
 use cofer_store::{ServerRecord, Store, StoreError};
 use cofer_supervisor::{ServerHandle, Supervisor};
-use serde_json::Value;
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::sync::{Mutex, watch};
 use uuid::Uuid;
 
 use crate::api::error::ApiError;
 use crate::own_endpoint::OwnEndpoint;
+use crate::prefixes::{PrefixClaim, PrefixClaims, prefix_clash};
 use crate::recorder::CallCounter;
 
 /// See the module.
@@ -28,6 +29,7 @@ pub(crate) struct Registry {
     own: OwnEndpoint,
     /// One change of a server at a time, so that store and supervisor see the same order.
     locks: SyncMutex<HashMap<ServerId, Arc<Mutex<()>>>>,
+    prefixes: PrefixClaims,
     /// Counts the changes, for those who follow them.
     changes: watch::Sender<u64>,
 }
@@ -40,7 +42,8 @@ impl Registry {
         own: OwnEndpoint,
     ) -> Self {
         let changes = watch::Sender::new(0);
-        Self { store, supervisor, counter, own, locks: SyncMutex::default(), changes }
+        let (locks, prefixes) = (SyncMutex::default(), PrefixClaims::default());
+        Self { store, supervisor, counter, own, locks, prefixes, changes }
     }
 
     pub(crate) fn supervisor(&self) -> &Supervisor {
@@ -103,6 +106,24 @@ impl Registry {
         self.supervisor.list().iter().any(|handle| handle.spec().name.as_str() == name)
     }
 
+    /// Why a registration's prefix or name cannot be joined with the other servers', if so. A
+    /// server of the same name counts as the registration itself.
+    pub(crate) fn prefix_clash(&self, spec: &ServerSpec) -> Option<FieldError> {
+        let handles = self.supervisor.list().into_iter().map(|handle| handle.spec());
+        handles.filter(|other| other.name != spec.name).find_map(|other| prefix_clash(spec, &other))
+    }
+
+    /// Reserves a server's name and prefix until they are the supervisor's.
+    fn claim(&self, id: ServerId, spec: &ServerSpec) -> Result<PrefixClaim<'_>, ApiError> {
+        let handles = self.supervisor.list();
+        let current = handles.iter().map(|handle| (handle.id(), handle.spec()));
+        self.prefixes.claim(id, spec, current).map_err(|error| {
+            ApiError::conflict(error.message.clone())
+                .hint("choose another prefix or name, or change the server that has it")
+                .details(json!({ "fields": [error] }))
+        })
+    }
+
     /// All records, those that cannot be read left out.
     pub(crate) async fn records(&self) -> Result<Vec<ServerRecord>, ApiError> {
         let records = self.store.list().await.map_err(store_failed)?;
@@ -120,6 +141,7 @@ impl Registry {
         self.refuse_own(&spec)?;
         let now = OffsetDateTime::now_utc();
         let id = ServerId(Uuid::new_v4());
+        let _claim = self.claim(id, &spec)?;
         let status = if spec.enabled { Status::Starting } else { Status::Stopped };
         let record = ServerRecord {
             id,
@@ -155,6 +177,8 @@ impl Registry {
         if (&spec.url, &spec.args) != (&current.url, &current.args) {
             self.refuse_own(&spec)?;
         }
+        let renamed = (&spec.name, &spec.prefix) != (&current.name, &current.prefix);
+        let _claim = renamed.then(|| self.claim(id, &spec)).transpose()?;
         self.store.update_spec(id, &spec, OffsetDateTime::now_utc()).await.map_err(store_failed)?;
         if spec.name != current.name {
             self.counter.forget(&current.name);
@@ -266,7 +290,6 @@ fn store_failed(error: StoreError) -> ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_mask_that_is_sent_back_keeps_the_value() {

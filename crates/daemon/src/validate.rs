@@ -65,10 +65,12 @@ impl Surroundings {
     }
 }
 
-/// Checks the body of a registration; `taken` tells whether a name is in use.
+/// Checks the body of a registration; `taken` tells whether a name is in use, `clash` whether a
+/// prefix is.
 pub(crate) fn validate(
     body: Value,
     taken: impl Fn(&ServerName) -> bool,
+    clash: impl Fn(&ServerSpec) -> Option<FieldError>,
     surroundings: &Surroundings,
 ) -> Validation {
     // What can be read is checked even where other fields are wrong.
@@ -86,7 +88,8 @@ pub(crate) fn validate(
                 warnings.extend(openings(&spec));
                 warnings.extend(shortages(&spec, surroundings.machine));
             }
-            surroundings.own.find_in(&spec).map(blocking).into_iter().collect()
+            let found = [surroundings.own.find_in(&spec), clash(&spec)];
+            found.into_iter().flatten().map(blocking).collect()
         }
         Err(errors) => errors.into_iter().map(blocking).collect(),
     };
@@ -268,7 +271,10 @@ mod tests {
             machine: Machine { memory: Some(1 << 30), cores: Some(2) },
             own: OwnEndpoint::new("127.0.0.1:8787".parse().unwrap()),
         };
-        validate(body, |name| name.as_str() == "taken", &surroundings)
+        let clash = |spec: &ServerSpec| {
+            (spec.joined_prefix() == "used").then(|| FieldError::new("prefix", "in use"))
+        };
+        validate(body, |name| name.as_str() == "taken", clash, &surroundings)
     }
 
     /// Each error as (field, message, blocking).
@@ -302,6 +308,12 @@ mod tests {
         let missing = "Command “no-such-program” was not found on PATH";
         assert_eq!(found[3], error("command", missing, false));
         assert_eq!(errors(json!({})).len(), 2);
+    }
+
+    #[test]
+    fn a_prefix_that_is_in_use_cannot_be_saved() {
+        let found = errors(json!({"name": "x", "command": "sh", "prefix": "used"}));
+        assert_eq!(found, [error("prefix", "in use", true)]);
     }
 
     #[test]

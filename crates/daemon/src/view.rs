@@ -48,6 +48,7 @@ pub(crate) fn server_view(
         environment: masked(&spec.environment, reveal),
         headers: masked(&spec.headers, reveal),
         description: spec.description,
+        prefix: spec.prefix,
         command: spec.command,
         args: if reveal { spec.args } else { mask_args(&spec.args) },
         cwd: spec.cwd,

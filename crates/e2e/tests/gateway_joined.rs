@@ -25,7 +25,7 @@ async fn every_server_is_in_the_lists_and_calls_go_where_the_name_leads() {
     let tools = client.names("tools", "name").await;
     assert!(has(&tools, "x__test_simple_text") && has(&tools, "w__echo"), "{tools:?}");
     let modern =
-        tools.iter().find(|name| name.starts_with("Modern_One__test_simple_text_")).unwrap();
+        tools.iter().find(|name| name.starts_with("Modern_One__test_simple_text--")).unwrap();
     assert!(tools.iter().all(|name| name.len() <= 64
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))));
     assert_eq!(client.call("w__echo", json!({"a": 1})).await, r#"{"a":1}"#);
@@ -102,6 +102,37 @@ async fn a_bad_server_harms_only_itself() {
         "{tools:?}"
     );
     assert_eq!(client.call("good__echo", json!({})).await, "{}");
+}
+
+#[tokio::test]
+async fn a_prefix_stands_in_place_of_the_name_and_is_used_once() {
+    // covers: GTW-1
+    let daemon = Daemon::start().await;
+    let mut named = wayward("A Server With A Long Name", &[]);
+    named["prefix"] = json!("w");
+    daemon.register(&named).await;
+    let mut client = GatewayClient::open(&daemon, "/mcp", json!({})).await;
+    assert!(has(&client.names("tools", "name").await, "w__echo"));
+    assert_eq!(client.call("w__echo", json!({"a": 1})).await, r#"{"a":1}"#);
+    let path = "/mcp/servers/A%20Server%20With%20A%20Long%20Name";
+    let before = daemon.get(path).await.expect(200);
+    assert_eq!(before["prefix"], "w");
+    for (mut other, field) in [(wayward("other", &[]), "prefix"), (wayward("w", &[]), "name")] {
+        if field == "prefix" {
+            other["prefix"] = json!("w");
+        }
+        let refused = daemon.post("/mcp/servers", &other).await.expect(409);
+        assert_eq!(refused["error"]["kind"], "conflict");
+        assert_eq!(refused["error"]["details"]["fields"][0]["field"], field, "{refused}");
+        let checked = daemon.post("/mcp/validate", &other).await.expect(200);
+        assert_eq!(checked["errors"][0]["field"], field, "{checked}");
+    }
+    let mut heard = client.listen(None).await;
+    daemon.patch(path, &json!({"prefix": "v"})).await.expect(200);
+    heard.method("notifications/tools/list_changed").await;
+    assert!(has(&client.names("tools", "name").await, "v__echo"));
+    let after = daemon.get(path).await.expect(200);
+    assert_eq!(after["pid"], before["pid"], "a prefix needs no new process");
 }
 
 #[tokio::test]

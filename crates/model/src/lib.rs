@@ -41,7 +41,7 @@ pub use event::{
 };
 pub use hops::{DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, HOPS_VARIABLE};
 pub use image::wrong_image;
-pub use joined::{MAX_JOINED, joined_name};
+pub use joined::{MAX_JOINED, MAX_PREFIX, joined_name, may_be_joined_of};
 pub use limits::{Limits, parse_bytes};
 pub use name::{NameError, ServerName};
 pub use openings::{HostMount, Openings, is_capability};

@@ -207,6 +207,11 @@ pub struct ServerSpec {
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Stands in place of its name in the names of its tools, prompts and `ui://` resources where
+    /// all servers are joined: `PREFIX__tool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 24, pattern = "^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+    pub prefix: Option<String>,
     /// The program to run, found on PATH or given as a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -329,6 +334,11 @@ impl ServerSpec {
         }
     }
 
+    /// The first part of the names that its tools have where all servers are joined.
+    pub fn joined_prefix(&self) -> &str {
+        self.prefix.as_deref().unwrap_or(self.name.as_str())
+    }
+
     /// How long one call may stay unanswered.
     pub fn call_timeout(&self) -> Duration {
         Duration::from_millis(self.call_timeout_ms)
@@ -360,6 +370,7 @@ impl ServerSpec {
     fn as_run(&self) -> Self {
         Self {
             description: None,
+            prefix: None,
             enabled: true,
             include_resources: false,
             tools_allow: Vec::new(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::image::wrong_image;
+use crate::joined::wrong_prefix;
 use crate::openings::is_capability;
 use crate::spec_check_remote::{check_not_remote, check_remote};
 use crate::{FieldError, Kind, Network, PortMapping, Provider, Requirement, ServerSpec};
@@ -50,6 +51,9 @@ impl Wrong<'_> {
 }
 
 fn check_texts(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
+    if let Some(reason) = spec.prefix.as_deref().and_then(wrong_prefix) {
+        wrong.say("prefix", reason);
+    }
     for key in spec.environment.keys() {
         if key.is_empty() || key.contains(['=', '\0']) {
             let message = "a variable's name is not empty and has no `=`";

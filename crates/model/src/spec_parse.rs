@@ -89,6 +89,7 @@ fn read(fields: &mut Fields) -> ServerSpec {
     let spec = ServerSpec {
         name: fields.take_name(),
         description: fields.take_text("description"),
+        prefix: fields.take_text("prefix"),
         command: fields.take_text("command"),
         args: fields.take("args", Vec::new),
         cwd: fields.take_text("cwd"),
@@ -201,6 +202,17 @@ mod tests {
     }
 
     #[test]
+    fn a_prefix_is_checked_and_replaces_the_name_in_joined_names() {
+        let spec = json!({"name": "git hub", "command": "y", "prefix": "gh"});
+        let spec = parse_registration(spec).unwrap();
+        assert_eq!(spec.joined_prefix(), "gh");
+        let without = parse_patch(&spec, json!({"prefix": null})).unwrap();
+        assert_eq!((without.joined_prefix(), &without.prefix), ("git hub", &None));
+        assert_eq!(fields_of(json!({"name": "x", "command": "y", "prefix": "a b"})), ["prefix"]);
+        assert_eq!(fields_of(json!({"name": "x", "command": "y", "prefix": 5})), ["prefix"]);
+    }
+
+    #[test]
     fn a_patch_changes_what_it_names_and_null_resets() {
         let spec = parse_registration(
             json!({"name": "x", "command": "y", "args": ["1"], "max_in_flight": 4}),
@@ -215,9 +227,11 @@ mod tests {
     #[test]
     fn a_change_of_words_does_not_need_a_new_process() {
         let spec = parse_registration(json!({"name": "x", "command": "y"})).unwrap();
-        let renamed =
-            parse_patch(&spec, json!({"name": "z", "description": "d", "call_timeout_ms": 5}))
-                .unwrap();
+        let renamed = parse_patch(
+            &spec,
+            json!({"name": "z", "description": "d", "prefix": "p", "call_timeout_ms": 5}),
+        )
+        .unwrap();
         assert!(spec.runs_like(&renamed));
         let rerun = parse_patch(&spec, json!({"args": ["a"]})).unwrap();
         assert!(!spec.runs_like(&rerun));

@@ -30,6 +30,9 @@ pub struct ServerView {
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
+    /// Stands in place of its name in joined names, if one was given.
+    #[serde(default)]
+    pub prefix: Option<String>,
     /// `process`, `container` or `remote`.
     pub kind: Kind,
     /// The program.

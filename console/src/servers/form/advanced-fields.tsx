@@ -13,6 +13,15 @@ export function AdvancedFields({ form }: { form: ServerForm }) {
     <details className="rounded-lg border border-line">
       <summary className="px-3 py-2 font-medium">{t("form.advanced")}</summary>
       <div className="space-y-4 border-t border-line p-3">
+        <TextField
+          form={form}
+          of="prefix"
+          field="prefix"
+          label={t("form.prefix")}
+          hint={t("form.prefixHint")}
+          placeholder={draft.name.trim()}
+          mono
+        />
         {!remote && (
           <TextField
             form={form}

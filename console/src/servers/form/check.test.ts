@@ -63,6 +63,18 @@ test("a server that is edited may keep its name", () => {
   expect(readValidation(answer, { ...draft, name: "y" }, "x", t).problems.name).toBeDefined();
 });
 
+test("a prefix in use stands at its field, and a server does not clash with itself while it is renamed", () => {
+  const message = "The prefix “gh” is in use by server “github”";
+  const errors = [
+    { field: "prefix", message, blocking: true },
+    { field: "name", message: "The name “hub” is in use as the prefix of server “other”", blocking: true },
+  ];
+  const draft = { ...emptyDraft(), name: "hub", prefix: "gh" };
+  const name = errors[1]!.message;
+  expect(readValidation({ errors, warnings: [] }, draft, null, t).problems).toEqual({ prefix: message, name });
+  expect(readValidation({ errors, warnings: [] }, draft, "github", t).problems).toEqual({ name });
+});
+
 test("what the daemon says most often is said in the reader's language", async () => {
   await i18next.changeLanguage("en");
   const { ja } = await import("../../i18n/ja");

@@ -75,9 +75,9 @@ function checkPorts(draft: Draft, problems: Problems, t: TFunction): void {
 
 /** The daemon's answer in the words and places of the form. `self` is the name of the edited server. */
 export function readValidation(validation: Validation, draft: Draft, self: string | null, t: TFunction): Checked {
-  const errors = validation.errors.filter(
-    ({ field }) => !(field === "name" && self !== null && draft.name.trim() === self),
-  );
+  const own = ({ field, message }: FieldError) =>
+    self !== null && ((field === "name" && draft.name.trim() === self) || clashesWith(message, self));
+  const errors = validation.errors.filter((error) => !own(error));
   const problems: Problems = {};
   const mild: Problems = {};
   for (const error of errors) {
@@ -92,6 +92,10 @@ export function readValidation(validation: Validation, draft: Draft, self: strin
     warnings: validation.warnings.filter((warning) => !isSecret(warning)).map(({ message }) => message),
   };
 }
+
+const CLASH = /^The (prefix|name) “(.*)” is in use (?:by|as the prefix of) server “(.*)”$/s;
+/** The daemon does not know which server is edited: while that is renamed, it clashes with itself. */
+const clashesWith = (message: string, server: string) => CLASH.exec(message)?.[3] === server;
 
 const SECRET = /^(?:(?:the header )?`(.*)`|argument (\d+)) looks like a secret: it is stored in plain text/s;
 const isSecret = ({ message }: FieldError) => SECRET.test(message);
@@ -137,6 +141,11 @@ export function translate({ message }: FieldError, t: TFunction): string {
   if (message === "Command is required") return t("form.messages.commandRequired");
   const taken = /^A server named “(.*)” already exists$/s.exec(message);
   if (taken) return t("form.messages.nameTaken", { name: taken[1]! });
+  const clash = CLASH.exec(message);
+  if (clash) {
+    const words = { value: clash[2]!, server: clash[3]! };
+    return clash[1] === "prefix" ? t("form.messages.prefixTaken", words) : t("form.messages.nameIsPrefix", words);
+  }
   const missing = /^Command “(.*)” was not found on PATH$/s.exec(message);
   if (missing) return t("form.messages.commandNotFound", { command: missing[1]! });
   return message;

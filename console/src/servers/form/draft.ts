@@ -22,6 +22,8 @@ export type Draft = {
   audience: string;
   cwd: string;
   description: string;
+  /** Stands in place of the name in joined tool names. */
+  prefix: string;
   env: EnvRow[];
   headers: EnvRow[];
   enabled: boolean;
@@ -73,6 +75,7 @@ export function emptyDraft(): Draft {
     audience: "",
     cwd: "",
     description: "",
+    prefix: "",
     env: [],
     headers: [],
     enabled: true,
@@ -117,6 +120,7 @@ export function draftOf(server: ServerView): Draft {
     audience: server.audience ?? "",
     cwd: server.cwd ?? "",
     description: server.description ?? "",
+    prefix: server.prefix ?? "",
     env: Object.keys(server.environment).map((name) => envRow(name, "", true)),
     headers: Object.keys(server.headers ?? {}).map((name) => envRow(name, "", true)),
     enabled: server.enabled,
@@ -181,6 +185,7 @@ export function bodyOf(draft: Draft): Record<string, unknown> {
     args: remote ? [] : argumentsOf(draft.args),
     cwd: remote ? null : draft.cwd.trim() || null,
     description: draft.description.trim() || null,
+    prefix: draft.prefix.trim() || null,
     environment: remote ? {} : valuesOf(draft.env),
     headers: remote ? valuesOf(draft.headers) : {},
     enabled: draft.enabled,

@@ -82,7 +82,8 @@ export function useServerForm({ initial, edited, onSaved, onDraft }: Options): S
   const refusalOf = (error: unknown): Problems => {
     focusFirstProblem(formElement.current);
     if (!(error instanceof ApiFailure)) return {};
-    if (error.kind === "conflict") return { name: t("form.messages.nameTaken", { name: draft.name.trim() }) };
+    if (error.kind === "conflict" && error.fields.length === 0)
+      return { name: t("form.messages.nameTaken", { name: draft.name.trim() }) };
     return readRefusal(error.fields, draft, t);
   };
   const failure = save.isError && Object.keys(refused).length === 0 ? save.error : null;

@@ -102,6 +102,7 @@ function RunsCard({ server }: { server: ServerView }) {
     [t("overview.args"), server.args.length > 0 && <Lines values={server.args} numbered />],
   ];
   const place: [string, ReactNode][] = [
+    [t("form.prefix"), server.prefix && <code>{server.prefix}</code>],
     [t("overview.cwd"), server.cwd && <code>{server.cwd}</code>],
     server.kind === "remote"
       ? [t("overview.headers"), <Masked key="headers" names={Object.keys(server.headers ?? {})} sign=": " />]

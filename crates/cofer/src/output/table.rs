@@ -138,6 +138,9 @@ fn configured_facts(server: &ServerView) -> Vec<(&'static str, String)> {
     if let Some(description) = &server.description {
         facts.push(("Description", text::block(description)));
     }
+    if let Some(prefix) = &server.prefix {
+        facts.push(("Prefix", text::line(prefix)));
+    }
     if !server.environment.is_empty() {
         let pairs: Vec<String> = server
             .environment

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use cofer_model::{ErrorBody, ServerView};
+use cofer_model::{ErrorBody, ServerName, ServerSpec, ServerView};
 use cofer_store::StoreError;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,8 +25,9 @@ use crate::view::{Measured, server_view};
     responses((status = 200, body = Validation)))]
 pub(crate) async fn check(State(app): State<App>, JsonBody(body): JsonBody) -> Json<Validation> {
     let asks_for = AsksFor::read(&body);
-    let mut validation =
-        validate(body, |name| app.registry.is_taken(name.as_str()), &app.surroundings);
+    let taken = |name: &ServerName| app.registry.is_taken(name.as_str());
+    let clash = |spec: &ServerSpec| app.registry.prefix_clash(spec);
+    let mut validation = validate(body, taken, clash, &app.surroundings);
     if let Some(asks_for) = asks_for {
         validation.warnings.extend(asks_for.unavailable(&app.containers.providers().await));
     }

@@ -37,18 +37,17 @@ struct ListedResource {
 /// All that a server offers now.
 pub(super) async fn list(handle: &ServerHandle) -> Result<Vec<OfferedTool>, String> {
     let spec = handle.spec();
-    let server = spec.name.as_str();
     let capability =
         |key: &str| handle.peer().is_some_and(|peer| peer.capabilities.get(key).is_some());
     let mut tools = match handle.list("tools/list", "tools").await {
-        Ok(listing) => tools_of(server, listing.items.iter().map(|item| item.get())),
+        Ok(listing) => tools_of(&spec, listing.items.iter().map(|item| item.get())),
         Err(_) if !capability("tools") => Vec::new(),
         Err(failure) => return Err(format!("its tools cannot be listed: {failure}")),
     };
     if spec.include_resources && capability("resources") {
         let resources = handle.list(ALL, "resources").await.map(|listing| listing.items);
         let resources: Vec<&str> = resources.iter().flatten().map(|item| item.get()).collect();
-        tools.extend(resource_tools(server, &resources));
+        tools.extend(resource_tools(&spec, &resources));
     }
     Ok(tools)
 }
@@ -59,33 +58,35 @@ pub(super) fn list_known(
     tools: &List,
     resources: Option<&List>,
 ) -> Vec<OfferedTool> {
-    let server = spec.name.as_str();
-    let mut tools = tools_of(server, tools.raw_items());
+    let mut tools = tools_of(spec, tools.raw_items());
     if let Some(resources) = resources.filter(|_| spec.include_resources) {
         let resources: Vec<&str> = resources.raw_items().collect();
         if !resources.is_empty() {
-            tools.extend(resource_tools(server, &resources));
+            tools.extend(resource_tools(spec, &resources));
         }
     }
     tools
 }
 
-fn tools_of<'a>(server: &str, items: impl Iterator<Item = &'a str>) -> Vec<OfferedTool> {
+fn tools_of<'a>(spec: &ServerSpec, items: impl Iterator<Item = &'a str>) -> Vec<OfferedTool> {
     let mut room = OFFERED;
     let fits = |item: &&str| {
         let left = room.checked_sub(item.len());
         room = left.unwrap_or(0);
         left.is_some()
     };
-    items.take_while(fits).filter_map(|item| offered(server, item)).collect()
+    items
+        .take_while(fits)
+        .filter_map(|item| offered(spec.name.as_str(), spec.joined_prefix(), item))
+        .collect()
 }
 
-fn offered(server: &str, item: &str) -> Option<OfferedTool> {
+fn offered(server: &str, prefix: &str, item: &str) -> Option<OfferedTool> {
     let listed: ListedTool = serde_json::from_str(item).ok()?;
     let schema = listed.input_schema.filter(Value::is_object);
     Some(OfferedTool {
         server: server.to_owned(),
-        name: safe_name(server, &listed.name),
+        name: safe_name(prefix, &listed.name),
         tool: listed.name,
         title: listed.title,
         description: listed.description,
@@ -95,7 +96,8 @@ fn offered(server: &str, item: &str) -> Option<OfferedTool> {
 }
 
 /// A server's resources as two tools: one reads, one lists.
-fn resource_tools(server: &str, items: &[&str]) -> [OfferedTool; 2] {
+fn resource_tools(spec: &ServerSpec, items: &[&str]) -> [OfferedTool; 2] {
+    let server = spec.name.as_str();
     let named: Vec<String> = items
         .iter()
         .filter_map(|item| serde_json::from_str::<ListedResource>(item).ok())
@@ -114,7 +116,7 @@ fn resource_tools(server: &str, items: &[&str]) -> [OfferedTool; 2] {
     };
     let tool = |tool: &str, description: String, schema: Value| OfferedTool {
         server: server.to_owned(),
-        name: safe_name(server, tool),
+        name: safe_name(spec.joined_prefix(), tool),
         tool: tool.to_owned(),
         title: None,
         description: Some(description),
@@ -138,10 +140,11 @@ mod tests {
 
     #[test]
     fn a_tool_without_a_schema_takes_an_object() {
-        let tool = offered("s", r#"{"name":"a.b","title":"T"}"#).unwrap();
+        let tool = offered("s", "p", r#"{"name":"a.b","title":"T"}"#).unwrap();
         assert_eq!(tool.schema["type"], "object");
         assert_eq!((tool.tool.as_str(), tool.title.as_deref()), ("a.b", Some("T")));
-        assert!(tool.name.starts_with("s__a_b_"));
-        assert!(offered("s", "{}").is_none(), "a tool without a name is none");
+        assert_eq!(tool.server, "s");
+        assert!(tool.name.starts_with("p__a_b--"), "{}", tool.name);
+        assert!(offered("s", "s", "{}").is_none(), "a tool without a name is none");
     }
 }

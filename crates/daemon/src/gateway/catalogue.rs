@@ -94,7 +94,7 @@ impl Catalogue {
         self.now()
     }
 
-    /// All that is known once the servers with such names were asked, however long they take to
+    /// All that is known once the servers with such prefixes were asked, however long they take to
     /// start, within what a call may take.
     pub(super) async fn complete_for(&self, is_meant: impl Fn(&str) -> bool) -> Arc<Joined> {
         let mut changes = self.changes.subscribe();
@@ -243,7 +243,7 @@ impl Entry {
     fn is_unasked(&self, is_meant: impl Fn(&str) -> bool) -> bool {
         self.knowledge != Knowledge::Asked
             && self.is_offered()
-            && is_meant(self.handle.spec().name.as_str())
+            && is_meant(self.handle.spec().joined_prefix())
     }
 
     fn patience(&self) -> Duration {

@@ -116,7 +116,7 @@ impl Joined {
             if !part.spec.offers_tool(&tool.key) {
                 continue;
             }
-            let name = joined_name(part.spec.name.as_str(), &tool.key);
+            let name = joined_name(part.spec.joined_prefix(), &tool.key);
             let own = RoutedTool::Own(tool.key.clone());
             if self.add_tool(part, &name, own) {
                 items.push(tool.renamed(&name));
@@ -126,7 +126,7 @@ impl Joined {
             return;
         }
         for tool in resource_tools(&part.lists) {
-            let name = joined_name(part.spec.name.as_str(), &tool.name);
+            let name = joined_name(part.spec.joined_prefix(), &tool.name);
             let renamed = tool.definition.replacen(
                 &serde_json::Value::from(tool.name.as_str()).to_string(),
                 &serde_json::Value::from(name.as_str()).to_string(),
@@ -151,7 +151,7 @@ impl Joined {
 
     fn add_prompts(&mut self, part: &Part, items: &mut Vec<Vec<u8>>) {
         for prompt in part.lists.get(ListKind::Prompts) {
-            let name = joined_name(part.spec.name.as_str(), &prompt.key);
+            let name = joined_name(part.spec.joined_prefix(), &prompt.key);
             if let Entry::Vacant(free) = self.prompts.entry(name) {
                 items.push(prompt.renamed(free.key()));
                 free.insert((part.id, prompt.key.clone()));

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use cofer_mcp::member;
-use cofer_model::{ServerId, joined_name};
+use cofer_model::{ServerId, may_be_joined_of};
 use cofer_supervisor::ServerHandle;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ async fn call_tool(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer {
     let mut joined = gateway.catalogue().now();
     if joined.tool(&name).is_none() {
         gateway.want_catalogue();
-        joined = gateway.catalogue().complete_for(|server| leads_to(&name, server)).await;
+        joined = gateway.catalogue().complete_for(|prefix| may_be_joined_of(prefix, &name)).await;
     }
     let Some(route) = joined.tool(&name) else {
         return Err(Fault::bad_params(format!("Unknown tool: {name}")));
@@ -70,12 +70,6 @@ async fn call_tool(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer {
         }
         RoutedTool::Resource(tool) => read_as_tool(asker, &upstream, tool, params).await,
     }
-}
-
-/// Whether a joined name can be one of this server's.
-fn leads_to(name: &str, server: &str) -> bool {
-    let prefix = joined_name(server, "x");
-    prefix.split_once("__").is_some_and(|(prefix, _)| name.starts_with(prefix))
 }
 
 async fn get_prompt(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer {

@@ -28,6 +28,10 @@ pub(super) struct SpecFlags {
     /// What the server is for
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
+    /// A short name that stands in place of the server's in the names of its tools at `/mcp`:
+    /// PREFIX__TOOL; an empty one takes it away
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
     /// Offer the server's resources as tools
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     include_resources: Option<bool>,
@@ -59,6 +63,7 @@ impl SpecFlags {
             }
         };
         put("description", self.description.clone().map(Value::from));
+        put("prefix", self.prefix.clone().map(Value::from));
         put("cwd", self.directory()?.map(Value::from));
         put("include_resources", self.include_resources.map(Value::from));
         put("call_timeout_ms", self.call_timeout.map(milliseconds));
@@ -131,6 +136,7 @@ mod tests {
         let flags = SpecFlags {
             env: vec!["A=1".to_owned()],
             cwd: Some(PathBuf::from("/srv")),
+            prefix: Some("gh".to_owned()),
             include_resources: Some(false),
             call_timeout: Some(Duration::from_millis(1500)),
             max_in_flight: Some(4),
@@ -140,6 +146,7 @@ mod tests {
         assert_eq!(
             Value::Object(flags.fields().unwrap()),
             json!({
+                "prefix": "gh",
                 "cwd": "/srv",
                 "include_resources": false,
                 "call_timeout_ms": 1500,
