@@ -241,7 +241,7 @@ async fn the_tables_of_an_earlier_version_are_brought_up_to_date(home: &Home) {
     store.close().await;
     home.by_hand(
         "DROP TABLE kb.chat_results; DROP TABLE kb.chat_messages; DROP TABLE kb.chat_conversations;
-         DROP TABLE kb.chat_providers; DROP TABLE kb.daemon_lease;
+         DROP TABLE kb.chat_providers; DROP TABLE kb.daemon_lease; DROP TABLE kb.mcp_server_lists;
          ALTER TABLE kb.agent_workspaces DROP COLUMN owner;
          ALTER TABLE kb.agent_workspaces DROP COLUMN epoch;
          DELETE FROM kb.schema_migrations WHERE version >= 2",

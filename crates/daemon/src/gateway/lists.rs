@@ -96,6 +96,14 @@ impl Listed {
     }
 }
 
+/// The memory of an item besides its bytes, as in `cofer_mcp::Listing`.
+const ITEM: usize = 64;
+
+/// The memory of a list in the catalogue: its items, and their copy in the joined list.
+pub(super) fn catalogue_bytes(items: &[Box<RawValue>]) -> usize {
+    2 * items.iter().map(|item| item.get().len() + ITEM).sum::<usize>()
+}
+
 /// Everything that one server offers, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lists {

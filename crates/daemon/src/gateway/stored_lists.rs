@@ -12,14 +12,12 @@ use serde_json::value::RawValue;
 
 use super::Gateway;
 use super::catalogue::Known;
-use super::lists::{List, ListKind, Lists};
+use super::lists::{List, ListKind, Lists, catalogue_bytes};
 
 /// The most bytes of lists that are stored of one server. A model's context has room for far less.
 const MAX_STORED: usize = 4 << 20;
 /// How long the end of the daemon waits for the store.
 const LAST_SAVE: Duration = Duration::from_secs(2);
-/// The memory of an item besides its bytes, as in `cofer_mcp::Listing`.
-const ITEM: usize = 64;
 
 /// The lists in the store; those that were not known are missing.
 #[derive(Default, Deserialize)]
@@ -95,9 +93,7 @@ impl Gateway {
             let Some(items) = lists.take(kind) else {
                 continue;
             };
-            let bytes: usize = items.iter().map(|item| item.get().len() + ITEM).sum();
-            // The joined lists are a copy.
-            let charge = handle.memory().try_charge(2 * bytes)?;
+            let charge = handle.memory().try_charge(catalogue_bytes(&items))?;
             if kind == ListKind::Tools {
                 self.watch(handle).mirrored.learn_items(&items);
             }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::Gateway;
 use super::catalogue::Put;
 use super::level::Level;
-use super::lists::{List, ListKind};
+use super::lists::{List, ListKind, catalogue_bytes};
 use super::rpc::{Answer, Fault, METHOD_NOT_FOUND};
 use super::upstream::Upstream;
 
@@ -336,9 +336,7 @@ impl Watcher {
     /// The list as the catalogue has it; none if it has no room in the server's memory.
     pub(super) fn accept(&self, kind: ListKind, listing: Listing) -> Option<List> {
         let Listing { items, mut charge } = listing;
-        // What it is joined into is a copy of it.
-        let both = usize::try_from(2 * charge.bytes()).unwrap_or(usize::MAX);
-        if !charge.resize(both) {
+        if !charge.resize(catalogue_bytes(&items)) {
             self.handle.memory().count_loss();
             tracing::warn!(target: "MCP", server = %self.handle.spec().name, list = kind.method(), "a server's list has no room in its memory; what it last was is offered");
             return None;
