@@ -163,10 +163,14 @@ impl Catalogue {
         }
     }
 
-    /// All that is known of a server that is offered, and whether it was asked by this daemon.
+    /// All that is known of a server that is offered, and whether it was asked by this daemon. None
+    /// if its configuration was changed and `enter` was not called since.
     pub(super) fn known(&self, id: ServerId) -> Option<(Known, bool)> {
         let entries = self.lock();
         let entry = entries.get(&id).filter(|entry| entry.is_offered())?;
+        if entry.known.digest != entry.handle.spec().run_digest() {
+            return None;
+        }
         Some((entry.known.clone(), entry.knowledge == Knowledge::Asked))
     }
 
