@@ -28,6 +28,7 @@
 mod cgroups;
 mod command;
 mod environment;
+mod fetching;
 mod heap;
 mod host_memory;
 mod inherit;
@@ -51,6 +52,7 @@ mod workload;
 
 pub use command::{coprocess, detached, interactive, tool};
 pub use environment::{MARKER, server_environment};
+pub use fetching::Fetching;
 pub use heap::{resident_memory, trim_heap};
 pub use host_memory::host_memory;
 pub use isolation::{Containment, containment};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cofer_mcp::HandshakeError;
 use cofer_model::{Exit, Failure, FailureKind, HOPS_VARIABLE, Kind, ServerId, ServerSpec, Usage};
-use cofer_runtime::{Launch, Runner, Streams, Workload};
+use cofer_runtime::{Fetching, Launch, Runner, Streams, Workload};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -117,6 +117,14 @@ pub trait Running: Send + Sync {
     fn explain_refusal(&self, _error: &HandshakeError) -> Option<Explanation> {
         None
     }
+    /// Whether package managers may run in it, so that `fetching` is worth asking.
+    fn may_fetch_packages(&self) -> bool {
+        false
+    }
+    /// The package managers that run in it. May read `/proc` with blocking calls.
+    async fn fetching(&self) -> Vec<Fetching> {
+        Vec::new()
+    }
     /// What it uses. May read `/proc` with blocking calls.
     async fn usage(&self) -> Option<Usage>;
     /// What isolation is in force. May read `/proc` with blocking calls.
@@ -143,6 +151,14 @@ impl Running for Workload {
 
     fn kill(&self) {
         Self::kill(self);
+    }
+
+    fn may_fetch_packages(&self) -> bool {
+        true
+    }
+
+    async fn fetching(&self) -> Vec<Fetching> {
+        Self::fetching(self)
     }
 
     async fn usage(&self) -> Option<Usage> {

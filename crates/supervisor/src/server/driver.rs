@@ -12,12 +12,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::failure::{crashed, cycle, launched_too_slowly, not_ready};
+use super::failure::{NotReady, crashed, cycle, launched_too_slowly, not_ready};
 use super::handle::HandleParts;
 use super::inbox::{Change, Order, Place, Standing, Step, configured, restarted};
 use super::report::Reporter;
 use super::restart::{CrashHistory, STABLE, patience};
 use super::run::{Opened, Outlets, Run};
+use super::start_clock::open_in_time;
 use crate::fence::FENCE_GRACE;
 use crate::launch::Launcher;
 use crate::supervisor::Graces;
@@ -153,10 +154,11 @@ impl Driver {
             Ok(Err(failure)) => return self.not_started(failure, standing).await,
             Err(leave) => return leave.next,
         };
-        match self.unless_ordered(place, run.open(None, deadline)).await {
+        match self.unless_ordered(place, open(&parts, &mut run, deadline)).await {
             Ok(Ok(opened)) => Next::Ready(Box::new((run, opened))),
             Ok(Err(error)) => {
-                let failure = not_ready(run, &error).await;
+                let out_of_time = parts.handle.means.fence.out_of_time();
+                let failure = not_ready(run, &error, parts.graces.stop, out_of_time).await;
                 self.not_started(failure, standing).await
             }
             Err(leave) => self.stop(run, leave).await,
@@ -508,6 +510,17 @@ async fn launch(
         tasks: &parts.tasks,
     };
     Ok(Launch { run: Run::begin(launched, outlets), deadline, _slot: slot })
+}
+
+/// Opens the conversation. The time in which packages are fetched is a phase of its own, like the
+/// pull of an image.
+async fn open(parts: &DriverParts, run: &mut Run, deadline: Instant) -> Result<Opened, NotReady> {
+    let begun = Instant::now();
+    let limit = deadline.saturating_duration_since(begun);
+    let tell = |message: &str, first: bool| parts.reporter.preparing(message, first);
+    let opened = open_in_time(run, None, limit, tell).await;
+    parts.reporter.prepared(begun.elapsed());
+    opened
 }
 
 /// Ends when there is what the server runs on.

@@ -7,6 +7,7 @@ use cofer_mcp::HandshakeError;
 use cofer_model::{DaemonIds, Exit, Failure, FailureKind};
 use cofer_runtime::{StartError, out_of_files};
 
+use super::package_cache::repair_hint;
 use super::run::Run;
 use crate::launch::Explanation;
 
@@ -51,8 +52,14 @@ pub(super) fn launched_too_slowly(limit: Duration) -> Failure {
     failure(FailureKind::StartTimeout, message, hint, None)
 }
 
-/// Ends a server that did not become ready, and tells why it did not.
-pub(super) async fn not_ready(run: Run, error: &NotReady) -> Failure {
+/// Ends a server that did not become ready, and tells why it did not. One that was too slow gets
+/// `grace` to end by itself, unless it is `out_of_time`.
+pub(super) async fn not_ready(
+    run: Run,
+    error: &NotReady,
+    grace: Duration,
+    out_of_time: impl Future<Output = ()>,
+) -> Failure {
     // A server that went away by itself has an exit to tell of.
     let exit = match error {
         NotReady::Handshake(HandshakeError::Ended) => run.exit().await,
@@ -63,13 +70,31 @@ pub(super) async fn not_ready(run: Run, error: &NotReady) -> Failure {
         (None, NotReady::Handshake(error)) => run.explain_refusal(error),
         (None, NotReady::DoorClosed { .. } | NotReady::Cycle(_)) => None,
     };
+    if error.is_timeout() {
+        run.ask_to_end(grace, out_of_time).await;
+    }
     let stderr = run.clear().await;
-    match exit {
-        Some(exit) => {
-            let told = exited(FailureKind::ExitedEarly, exit, "before it was ready", stderr);
-            explained(told, explanation)
+    let told = match exit {
+        Some(exit) => exited(FailureKind::ExitedEarly, exit, "before it was ready", stderr),
+        None => refused(error, stderr),
+    };
+    with_repair(explained(told, explanation))
+}
+
+/// A damaged package cache is not the server's fault, and its repair is known.
+fn with_repair(failure: Failure) -> Failure {
+    match failure.stderr.as_deref().and_then(repair_hint) {
+        Some(hint) => Failure { hint, ..failure },
+        None => failure,
+    }
+}
+
+impl NotReady {
+    fn is_timeout(&self) -> bool {
+        match self {
+            Self::Handshake(HandshakeError::Silent { .. }) | Self::DoorClosed { .. } => true,
+            Self::Handshake(_) | Self::Cycle(_) => false,
         }
-        None => explained(refused(error, stderr), explanation),
     }
 }
 
@@ -133,8 +158,8 @@ fn refused(error: &NotReady, stderr: Option<String>) -> Failure {
         ),
         NotReady::Handshake(HandshakeError::Silent { .. }) => (
             FailureKind::StartTimeout,
-            "if it needs longer to start (a first `npx` or `uvx` downloads packages), raise `start_timeout_ms`; \
-             if it is no MCP server on stdio, it will never answer",
+            "if it needs longer to start, raise `start_timeout_ms` (time in which `npx`, `uvx` or `pip` fetch packages \
+             is not counted while they make progress); if it is no MCP server on stdio, it will never answer",
         ),
         NotReady::Handshake(HandshakeError::Ended) => (
             FailureKind::HandshakeFailed,

@@ -15,7 +15,8 @@
 //! says what an order means in a state, `restart` how long to wait after a crash, `health`
 //! whether a server is silent or busy; `run` is one process with the way it is spoken to,
 //! `door` the port of one that has no stdio bridge, `stop` ends it, `failure` finds the words
-//! for why it did not last, and `report` tells them. `snapshot` is what everybody else sees,
+//! for why it did not last (`package_cache` those for a damaged cache of npm or uv), and `report` tells them;
+//! `start_clock` is the start timeout. `snapshot` is what everybody else sees,
 //! `handle` the way in, `log` what the server said, `notices` what it said unasked, `private`
 //! a further process of it that serves one client, and `reach` the Cofer daemons behind it.
 //!
@@ -30,12 +31,14 @@ mod health;
 mod inbox;
 mod log;
 mod notices;
+mod package_cache;
 mod private;
 mod reach;
 mod report;
 mod restart;
 mod run;
 mod snapshot;
+mod start_clock;
 mod stop;
 mod tool_lines;
 

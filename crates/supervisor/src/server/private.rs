@@ -9,7 +9,7 @@ use bytes::Bytes;
 use cofer_mcp::{BridgeConfig, Caller, Era};
 use cofer_model::{Failure, PeerInfo, PortMapping, ServerName, ServerSpec};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::driver::LAUNCH;
@@ -17,6 +17,7 @@ use super::failure::{launched_too_slowly, not_ready};
 use super::handle::{Asking, CallFailure, ServerHandle};
 use super::notices::{Notice, Notices};
 use super::run::{Opened, Outlets, Run};
+use super::start_clock::open_in_time;
 use crate::fence::Fence;
 use crate::supervisor::Graces;
 
@@ -80,7 +81,6 @@ impl PrivateServer {
         let log_position = parts.log.position();
         let launched = timeout(LAUNCH, parts.means.launcher.launch(parts.id, &spec)).await;
         let launched = launched.map_err(|_| launched_too_slowly(LAUNCH))??;
-        let deadline = Instant::now() + spec.start_timeout();
         let notices = Notices::default();
         let outlets = Outlets {
             config: BridgeConfig {
@@ -100,7 +100,7 @@ impl PrivateServer {
         if let (Some(bridge), Some(caller)) = (run.bridge(), caller) {
             bridge.attend(caller);
         }
-        match run.open(Some(initialize), deadline).await {
+        match open_in_time(&mut run, Some(initialize), spec.start_timeout(), |_, _| {}).await {
             Ok(opened) => {
                 let dropped = CancellationToken::new();
                 let fenced = end_at_fence(&run, parts.means.fence.clone(), dropped.clone(), permit);
@@ -108,7 +108,10 @@ impl PrivateServer {
                 let _dropped = dropped.drop_guard();
                 Ok(Self { handle: handle.clone(), run, notices, opened, _dropped })
             }
-            Err(error) => Err(not_ready(run, &error).await),
+            Err(error) => {
+                let out_of_time = parts.means.fence.out_of_time();
+                Err(not_ready(run, &error, Graces::default().stop, out_of_time).await)
+            }
         }
     }
 

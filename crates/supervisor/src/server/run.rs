@@ -114,6 +114,10 @@ impl Run {
         self.running.pid()
     }
 
+    pub(super) fn running(&self) -> Arc<dyn Running> {
+        Arc::clone(&self.running)
+    }
+
     /// What its runtime knows of it now.
     pub(super) fn facts(&self) -> Facts {
         self.running.facts()
@@ -244,6 +248,22 @@ impl Run {
         };
         self.clear().await;
         how
+    }
+
+    /// Asks a server that was not ready in time to end, before what is left of it is cleared
+    /// away: a package manager that is killed leaves its lock behind.
+    pub(super) async fn ask_to_end(&self, grace: Duration, out_of_time: impl Future<Output = ()>) {
+        if let Some(bridge) = &self.bridge {
+            bridge.close();
+        }
+        self.log.start_step(format!(
+            "not ready in time: SIGTERM is sent, and SIGKILL after {} s",
+            grace.as_secs()
+        ));
+        tokio::select! {
+            _ = ask_to_end(&*self.running, false, grace) => {}
+            () = out_of_time => {}
+        }
     }
 
     /// What its runtime knows of its refusal to open a conversation.
