@@ -63,7 +63,7 @@ pub struct Config {
     pub max_message_bytes: usize,
     /// How many bytes of messages may be kept; a quarter of the machine's memory if not given.
     pub max_memory: Option<u64>,
-    /// How many servers start at once when the daemon does.
+    /// How many servers start at once when the daemon does, and by import, enable and restart.
     pub start_parallelism: usize,
     /// The program that contains each server.
     pub shim: PathBuf,
@@ -273,7 +273,7 @@ fn assemble(
         SupervisorConfig {
             log_dir,
             max_message: config.max_message_bytes,
-            boot_parallelism: config.start_parallelism,
+            start_parallelism: config.start_parallelism,
             daemon_id,
             memory: Arc::clone(&memory),
         },

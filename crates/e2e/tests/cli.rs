@@ -73,6 +73,30 @@ async fn a_server_from_add_to_remove() {
 }
 
 #[tokio::test]
+async fn many_servers_are_switched_by_one_command() {
+    let daemon = Daemon::start().await;
+    for name in ["git-a", "git-b", "time"] {
+        daemon.register(&cofer_e2e::wayward(name, &[])).await;
+    }
+    let off = done(&daemon, &["server", "disable", "git-*"]).await;
+    assert!(off.contains("git-a") && off.contains("git-b") && !off.contains("time"), "{off}");
+    assert_eq!(daemon.server("git-b").await["status"], "stopped");
+    assert_eq!(daemon.server("time").await["status"], "ready");
+    let pid = daemon.server_pid("time").await;
+    done(&daemon, &["server", "restart", "--all"]).await;
+    assert_ne!(daemon.server_pid("time").await, pid);
+    assert_eq!(daemon.server("git-a").await["status"], "stopped", "what is off stays off");
+    let mut broken = cofer_e2e::wayward("broken", &["--exit-at-start", "3"]);
+    broken["enabled"] = false.into();
+    daemon.post("/mcp/servers", &broken).await.expect(201);
+    let ended = daemon.cli(&["server", "enable", "--all"]).await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("Failed: `broken`"), "{ended:?}");
+    assert!(ended.stderr.contains("3 servers enabled, 1 failed."), "{ended:?}");
+    assert_eq!(daemon.server("git-a").await["status"], "ready");
+}
+
+#[tokio::test]
 async fn json_is_what_the_api_says() {
     let daemon = Daemon::start().await;
     let wayward = wayward_path();

@@ -57,6 +57,7 @@ pub use spec::{
 };
 pub use spec_parse::{parse_patch, parse_registration};
 pub use state::{Exit, Failure, FailureKind, Health, PeerInfo, ProcessStatus, Status, Usage};
+pub use tool_filter::matches_pattern;
 pub use trace::TraceParent;
 pub use view::{
     ActivityEntry, ActivityPage, CallSource, LogEntry, LogPage, LogStream, LogTag, Outcome,

@@ -6,7 +6,7 @@ impl ServerSpec {
     /// Whether agents may see and call the tool: it is in `tools_allow`, where that has
     /// anything in it, and not in `tools_deny`.
     pub fn offers_tool(&self, name: &str) -> bool {
-        let is_in = |list: &[String]| list.iter().any(|pattern| matches(pattern, name));
+        let is_in = |list: &[String]| list.iter().any(|pattern| matches_pattern(pattern, name));
         (self.tools_allow.is_empty() || is_in(&self.tools_allow)) && !is_in(&self.tools_deny)
     }
 
@@ -18,7 +18,7 @@ impl ServerSpec {
 
 /// Whether `name` is what `pattern` says. Each `*` takes the first place where what follows it
 /// fits, and only the last one is moved: time grows with the product of the lengths at most.
-fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches_pattern(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -61,7 +61,7 @@ mod tests {
             ("a*a", "a", false),
             ("読*", "読む", true),
         ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+            assert_eq!(matches_pattern(pattern, name), expected, "{pattern} {name}");
         }
     }
 

@@ -48,8 +48,9 @@ pub struct SupervisorConfig {
     pub log_dir: PathBuf,
     /// The longest message, in either direction.
     pub max_message: usize,
-    /// How many servers start at once when the daemon does.
-    pub boot_parallelism: usize,
+    /// How many servers start at once when the daemon does, and how many by order (import, enable,
+    /// restart).
+    pub start_parallelism: usize,
     /// By which other daemons recognise this one.
     pub daemon_id: uuid::Uuid,
     /// The memory that messages may use.
@@ -68,6 +69,9 @@ struct Inner {
     recorder: Arc<dyn Recorder>,
     calls: CallRecorder,
     boot_slots: Arc<Semaphore>,
+    /// For starts by order. Apart from those of the boot: a server that a person adds or switches on
+    /// does not wait for all others.
+    order_slots: Arc<Semaphore>,
     servers: RwLock<Servers>,
     /// The drivers.
     drivers: TaskTracker,
@@ -94,13 +98,15 @@ impl Supervisor {
     ) -> Self {
         let flights = Arc::new(FlightRecorder::new(config.memory.recorder_bytes()));
         let calls = CallRecorder { events, activity: Arc::default(), flights, observer };
-        let boot_slots = Arc::new(Semaphore::new(config.boot_parallelism.max(1)));
+        let boot_slots = Arc::new(Semaphore::new(config.start_parallelism.max(1)));
+        let order_slots = Arc::new(Semaphore::new(config.start_parallelism.max(1)));
         let inner = Inner {
             config,
             launcher,
             recorder,
             calls,
             boot_slots,
+            order_slots,
             servers: RwLock::default(),
             drivers: TaskTracker::new(),
             tasks: TaskTracker::new(),
@@ -113,7 +119,8 @@ impl Supervisor {
     pub fn add(&self, id: ServerId, spec: ServerSpec) -> ServerHandle {
         let spec = Arc::new(spec);
         let first = Snapshot::new(id, Arc::clone(&spec));
-        self.adopt(first, Beginning { spec, proven: false, boot_slots: None })
+        let slots = Some(Arc::clone(&self.inner.order_slots));
+        self.adopt(first, Beginning { spec, proven: false, slots })
     }
 
     /// Takes a server on that an earlier daemon knew, with the `failure` in which it was left.
@@ -131,8 +138,8 @@ impl Supervisor {
             first.status = Status::Error;
             first.failure = Some(failure);
         }
-        let boot_slots = Some(Arc::clone(&self.inner.boot_slots));
-        self.adopt(first, Beginning { spec, proven, boot_slots })
+        let slots = Some(Arc::clone(&self.inner.boot_slots));
+        self.adopt(first, Beginning { spec, proven, slots })
     }
 
     /// The server with this id.
@@ -241,8 +248,8 @@ impl Supervisor {
             self.restore(id, spec, failure, proven);
             return;
         };
-        let boot_slots = Some(Arc::clone(&self.inner.boot_slots));
-        let beginning = Beginning { spec: Arc::new(spec), proven, boot_slots };
+        let slots = Some(Arc::clone(&self.inner.boot_slots));
+        let beginning = Beginning { spec: Arc::new(spec), proven, slots };
         handle.parts.orders.send(Order::Resume { beginning, failure }).await.ok();
     }
 
@@ -284,6 +291,7 @@ impl Supervisor {
             tasks: inner.tasks.clone(),
             max_message: inner.config.max_message,
             graces: Graces::default(),
+            order_slots: Arc::clone(&inner.order_slots),
         };
         let span = tracing::info_span!("server", %id);
         inner.drivers.spawn(Driver::run(driver, beginning, inbox).instrument(span));

@@ -112,7 +112,8 @@ fn no_tls() -> Result<rustls::ClientConfig, rustls::Error> {
     Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }
 
-/// A connection to one daemon.
+/// A connection to one daemon. A cheap clone.
+#[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
     base: Url,

@@ -49,7 +49,8 @@ pub(crate) struct ServeArgs {
         hide_env_values = true
     )]
     max_memory: Option<u64>,
-    /// How many servers may be starting at once
+    /// How many servers may be starting at once: at the start of the daemon, and by import, enable
+    /// and restart
     #[arg(
         long,
         env = "COFER_START_PARALLELISM",

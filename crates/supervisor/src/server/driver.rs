@@ -35,6 +35,8 @@ pub(crate) struct DriverParts {
     pub(crate) tasks: TaskTracker,
     pub(crate) max_message: usize,
     pub(crate) graces: Graces,
+    /// Where a start by order waits for its turn.
+    pub(crate) order_slots: Arc<Semaphore>,
 }
 
 /// See the module.
@@ -43,8 +45,8 @@ pub(crate) struct Driver {
     spec: Arc<ServerSpec>,
     orders: mpsc::Receiver<Order>,
     crashes: CrashHistory,
-    /// Where its first start waits for its turn, when the daemon starts many.
-    boot_slots: Option<Arc<Semaphore>>,
+    /// Where its next start waits for its turn; none after a crash.
+    slots: Option<Arc<Semaphore>>,
     /// Those who wait until nothing of it runs.
     suspenders: Vec<oneshot::Sender<()>>,
 }
@@ -55,7 +57,8 @@ pub(crate) struct Beginning {
     pub(crate) spec: Arc<ServerSpec>,
     /// Whether the server had been ready in an earlier daemon.
     pub(crate) proven: bool,
-    pub(crate) boot_slots: Option<Arc<Semaphore>>,
+    /// Where its first start waits for its turn.
+    pub(crate) slots: Option<Arc<Semaphore>>,
 }
 
 /// Where to go from a state.
@@ -92,13 +95,13 @@ impl Driver {
         beginning: Beginning,
         orders: mpsc::Receiver<Order>,
     ) {
-        let Beginning { spec, proven, boot_slots } = beginning;
+        let Beginning { spec, proven, slots } = beginning;
         let mut driver = Self {
             parts: Arc::new(parts),
             spec,
             orders,
             crashes: CrashHistory::default(),
-            boot_slots,
+            slots,
             suspenders: Vec::new(),
         };
         // Raised before the drivers are ordered to suspend: one that begins later finds it here.
@@ -145,7 +148,7 @@ impl Driver {
 
     async fn starting(&mut self, standing: Standing) -> Next {
         let place = Place::Starting(standing);
-        let slots = self.boot_slots.take();
+        let slots = self.slots.take();
         let (parts, spec) = (Arc::clone(&self.parts), Arc::clone(&self.spec));
         // An order drops the launch, which leaves nothing behind.
         let launch = prepare_and_launch(&parts, &spec, slots);
@@ -294,9 +297,9 @@ impl Driver {
             self.suspenders.clear();
             match self.orders.recv().await {
                 Some(Order::Resume { beginning, failure }) => {
-                    let Beginning { spec, proven, boot_slots } = beginning;
+                    let Beginning { spec, proven, slots } = beginning;
                     self.take(spec, false);
-                    self.boot_slots = boot_slots;
+                    self.slots = slots;
                     self.crashes.reset();
                     self.parts.reporter.resumed(failure);
                     return self.first_state(proven);
@@ -371,6 +374,7 @@ impl Driver {
             Step::Start(standing) => {
                 self.crashes.reset();
                 reporter.starting();
+                self.slots = Some(Arc::clone(&self.parts.order_slots));
                 Some(Leave { next: Next::Starting(standing), grace: restart })
             }
             Step::Stop => {

@@ -16,6 +16,7 @@ mod set;
 mod show;
 mod spec;
 mod switch;
+mod switch_many;
 mod volumes;
 
 use clap::{Args, Subcommand};
@@ -36,11 +37,11 @@ pub(crate) enum ServerCommand {
     List,
     Show(show::ShowArgs),
     Set(Box<set::SetArgs>),
-    /// Switch a server on and wait until it is connected
+    /// Switch servers on and wait until they are connected
     Enable(switch::SwitchArgs),
-    /// Switch a server off and stop it
+    /// Switch servers off and stop them
     Disable(switch::SwitchArgs),
-    /// Stop a server and start it again from the same configuration
+    /// Stop servers and start them again from the same configuration
     Restart(switch::SwitchArgs),
     Remove(remove::RemoveArgs),
     Call(call::CallArgs),
@@ -69,7 +70,9 @@ impl ServerCommand {
             Self::Add(_) | Self::Import(_) | Self::List | Self::Volumes(_) => return None,
             Self::Show(args) => &args.server,
             Self::Set(args) => &args.server,
-            Self::Enable(args) | Self::Disable(args) | Self::Restart(args) => &args.server,
+            Self::Enable(args) | Self::Disable(args) | Self::Restart(args) => {
+                return args.only_name();
+            }
             Self::Remove(args) => &args.server,
             Self::Call(args) => &args.server,
             Self::Tools(server) | Self::Resources(server) | Self::Prompts(server) => server,

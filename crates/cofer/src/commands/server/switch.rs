@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::{ServerArg, outcome};
+use super::{outcome, switch_many};
+use crate::cli::server_name;
 use crate::client::Switch;
 use crate::commands::Context;
 use crate::failure::Failure;
@@ -10,11 +11,25 @@ use crate::output::text;
 
 #[derive(Debug, Args)]
 pub(crate) struct SwitchArgs {
-    #[command(flatten)]
-    pub(super) server: ServerArg,
+    /// Names or ids of servers, or patterns in which `*` stands for anything (quote them)
+    #[arg(value_name = "NAME", value_parser = server_name, required_unless_present = "all")]
+    pub(super) names: Vec<String>,
+    /// All servers; for `restart`, those that are switched on
+    #[arg(long, conflicts_with = "names")]
+    pub(super) all: bool,
     /// Do not wait until it is done
     #[arg(long)]
-    no_wait: bool,
+    pub(super) no_wait: bool,
+}
+
+impl SwitchArgs {
+    /// The name of the server, if one is meant and not a pattern.
+    pub(super) fn only_name(&self) -> Option<&str> {
+        match self.names.as_slice() {
+            [name] if !switch_many::is_pattern(name) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 pub(super) async fn run(
@@ -22,7 +37,9 @@ pub(super) async fn run(
     switch: Switch,
     context: &mut Context,
 ) -> Result<(), Failure> {
-    let name = args.server.name.as_str();
+    let Some(name) = args.only_name() else {
+        return switch_many::run(args, switch, context).await;
+    };
     let wait = (!args.no_wait).then_some(outcome::PATIENT);
     let verb = match switch {
         Switch::Enable => "Starting",

@@ -46,6 +46,29 @@ async fn only_so_many_start_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_so_many_of_those_that_are_added_or_switched_on_start_at_once() {
+    let world = World::starting_at_most(2);
+    let begun = Instant::now();
+    let servers: Vec<_> = (0..6).map(|_| world.add(Script::Serves)).collect();
+    for server in &servers {
+        server.until(Status::Ready).await;
+    }
+    assert!(begun.elapsed() >= 3 * TAKES, "three rounds of two, not {:?}", begun.elapsed());
+    for server in &servers {
+        server.switch(false).await;
+        server.until(Status::Stopped).await;
+    }
+    let begun = Instant::now();
+    for server in &servers {
+        server.switch(true).await;
+    }
+    for server in &servers {
+        server.until(Status::Ready).await;
+    }
+    assert!(begun.elapsed() >= 3 * TAKES, "three rounds of two, not {:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_waits_for_its_turn_can_be_switched_off() {
     let world = World::starting_at_most(1);
     let _first = world.restore(Script::IsMute, json!({}), None, true);

@@ -39,12 +39,12 @@ impl World {
     }
 
     /// A world in which so many servers start at once when the daemon does.
-    pub(super) fn starting_at_most(boot_parallelism: usize) -> Self {
+    pub(super) fn starting_at_most(start_parallelism: usize) -> Self {
         let logs = tempfile::tempdir().unwrap();
         let config = SupervisorConfig {
             log_dir: logs.path().to_owned(),
             max_message: LONGEST_MESSAGE,
-            boot_parallelism,
+            start_parallelism,
             daemon_id: DAEMON,
             memory: Memory::new(1 << 30, LONGEST_MESSAGE),
         };
