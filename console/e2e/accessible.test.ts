@@ -113,6 +113,11 @@ for (const theme of ["light", "dark"] as const) {
     await form.getByRole("button", { name: /^sqlite/ }).waitFor();
     await look(page, "templates");
     await page.keyboard.press("Escape");
+    const question = page.getByRole("alertdialog", named("Discard changes?"));
+    await question.waitFor();
+    await look(page, "discard");
+    await question.getByRole("button", named("Discard")).click();
+    await question.waitFor({ state: "detached" });
     await page.getByRole("button", named("Delete failed")).click();
     await page.getByRole("alertdialog").waitFor();
     await look(page, "delete");

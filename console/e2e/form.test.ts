@@ -281,7 +281,10 @@ test("Cancel and Escape leave everything as it was", async ({ daemon, open }) =>
   const page = await open("/");
   for (const leave of [
     (form: Locator) => form.getByRole("button", named("Cancel")).click(),
-    () => page.keyboard.press("Escape"),
+    async () => {
+      await page.keyboard.press("Escape");
+      await page.getByRole("alertdialog", named("Discard changes?")).getByRole("button", named("Discard")).click();
+    },
   ]) {
     const form = await fillNewServer(page, { name: "never", command: WAYWARD });
     await leave(form);

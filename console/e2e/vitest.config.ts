@@ -9,8 +9,8 @@ export default defineConfig({
     globalSetup: ["e2e/support/requirements.ts"],
     setupFiles: ["e2e/support/setup.ts"],
     // Long, because a busy machine is slow: every wait ends as soon as what it waits for is there.
-    testTimeout: 180_000,
-    hookTimeout: 60_000,
+    testTimeout: 300_000,
+    hookTimeout: 120_000,
     maxWorkers: 2,
     reporters: ["default"],
   },

@@ -16,7 +16,7 @@ const FLAGS = [
   "--disable-dev-shm-usage",
 ];
 /** Long, because a busy machine is slow; a wait ends as soon as it is over. */
-export const PATIENCE = 30_000;
+export const PATIENCE = 60_000;
 
 let browser: Promise<Browser> | null = null;
 
