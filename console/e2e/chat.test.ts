@@ -22,14 +22,14 @@ test("text streams in as Markdown, HTML in it stays text, and only the finished 
   await ask(page, "hello there");
   await log(page).getByText("This is").waitFor();
   const announced = page.getByRole("status", named("Finished answers"));
-  expect(await announced.textContent()).toBe("");
-  expect(await page.getByRole("button", named("Stop")).isVisible()).toBe(true);
+  await until(() => announced.textContent()).toBe("");
+  await until(() => page.getByRole("button", named("Stop")).isVisible()).toBe(true);
   more.open();
   await finished(page);
   await log(page).getByRole("heading", named("Hello")).waitFor();
-  expect(await log(page).locator("strong").textContent()).toBe("bold");
+  await until(() => log(page).locator("strong").textContent()).toBe("bold");
   await log(page).getByText("& <img src=x onerror=alert(1)>").waitFor();
-  expect(await log(page).locator("img").count()).toBe(0);
+  await until(() => log(page).locator("img").count()).toBe(0);
   const link = log(page).getByRole("link", named("a link"));
   expect([await link.getAttribute("rel"), await link.getAttribute("target")]).toEqual([
     "noopener noreferrer",
@@ -59,7 +59,7 @@ test("a chain of two tools is shown in time order, down to the wire", async ({ d
   await ask(page, "what is 2 + 40?");
   const first = card(page, 1, "get-sum");
   await first.getByText("Done", { exact: true }).waitFor();
-  expect(await first.getByRole("progressbar").count()).toBe(0);
+  await until(() => first.getByRole("progressbar").count()).toBe(0);
   const given = await unfold(first, "Arguments");
   expect(JSON.parse((await given.locator("pre").textContent())!)).toEqual({ a: 2, b: 40 });
   const got = await unfold(first, "Result");
@@ -68,7 +68,7 @@ test("a chain of two tools is shown in time order, down to the wire", async ({ d
   await finished(page);
   await log(page).getByText("The sum is 42.").waitFor();
   // What was opened is still open.
-  expect(await got.isVisible()).toBe(true);
+  await until(() => got.isVisible()).toBe(true);
   const order = await log(page).innerText();
   const places = ["what is 2 + 40?", "Let me add.", "get-sum", "stderr", "The sum is 42."].map((text) =>
     order.indexOf(text),
@@ -114,7 +114,7 @@ test("a tool that runs says so, with a progress bar", async ({ daemon, model, op
   await finished(page);
   await hanging.getByText("Cancelled", { exact: true }).waitFor();
   await log(page).getByText("Stopped", { exact: true }).waitFor();
-  expect(await hanging.getByRole("progressbar").count()).toBe(0);
+  await until(() => hanging.getByRole("progressbar").count()).toBe(0);
   // The focus is not lost with the button.
   await until(() => page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Message");
   model.says({ text: ["On we go."] });
@@ -165,10 +165,10 @@ test("at ten steps it stops, says so, and goes on or answers when told to", asyn
   const alert = log(page).getByRole("alert", named("Tool call limit reached (10 of 10 steps)"));
   await alert.waitFor();
   await card(page, 10, "pid").getByText("Done", { exact: true }).waitFor();
-  expect(await log(page).getByRole("group").count()).toBe(10);
+  await until(() => log(page).getByRole("group").count()).toBe(10);
   const frame = log(page).getByRole("button", named("Used 10 tools"));
   await frame.click();
-  expect(await log(page).getByRole("group").count()).toBe(0);
+  await until(() => log(page).getByRole("group").count()).toBe(0);
   await frame.click();
   await alert.getByRole("button", named("Continue")).click();
   await card(page, 20, "pid").getByText("Done", { exact: true }).waitFor();
@@ -177,7 +177,7 @@ test("at ten steps it stops, says so, and goes on or answers when told to", asyn
   await alert.getByRole("button", named("Answer now")).click();
   await log(page).getByText("I know enough.").waitFor();
   await finished(page);
-  expect(await log(page).getByRole("alert").count()).toBe(0);
+  await until(() => log(page).getByRole("alert").count()).toBe(0);
 });
 
 test("a reload and a second tab show the same turn, live", async ({ daemon, model, open }) => {
@@ -197,8 +197,8 @@ test("a reload and a second tab show the same turn, live", async ({ daemon, mode
   for (const tab of [page, second]) {
     await log(tab).getByText("The first half and the second.").waitFor();
     await finished(tab);
-    expect(await log(tab).getByText("tell me slowly", { exact: true }).count()).toBe(1);
-    expect(await log(tab).getByRole("group").count()).toBe(1);
+    await until(() => log(tab).getByText("tell me slowly", { exact: true }).count()).toBe(1);
+    await until(() => log(tab).getByRole("group").count()).toBe(1);
   }
   // What one tab asks the other shows.
   model.says({ text: ["Seen by both."] });
@@ -247,12 +247,12 @@ test("Enter sends, Shift+Enter is a line, and Enter that ends a Japanese composi
   await compose(page, "東京の");
   await page.keyboard.press("Shift+Enter");
   await compose(page, "天気");
-  expect(await field.inputValue()).toBe("東京の\n天気");
+  await until(() => field.inputValue()).toBe("東京の\n天気");
   expect(model.requests).toHaveLength(0);
   await page.keyboard.press("Enter");
   await page.getByRole("log", named("会話")).getByText("That is all.").waitFor();
   expect(model.requests[0]!.messages.at(-1).content).toContain("東京の\n天気");
-  expect(await field.inputValue()).toBe("");
+  await until(() => field.inputValue()).toBe("");
 });
 
 test("a result of one mebibyte does not hold up the page, and is there whole when wanted", async ({
@@ -277,7 +277,7 @@ test("a result of one mebibyte does not hold up the page, and is there whole whe
   });
   console.info(`with a result of 1 MiB on the page the next frame comes after ${Math.round(pause)} ms`);
   await message(page).fill("the page still answers");
-  expect(await message(page).inputValue()).toBe("the page still answers");
+  await until(() => message(page).inputValue()).toBe("the page still answers");
 });
 
 test("a picture is shown as a picture", async ({ daemon, model, open }) => {
@@ -297,10 +297,10 @@ test("what a model's provider refuses is told with what to do, and can be tried 
   await ask(page, "hello?");
   const alert = log(page).getByRole("alert", named("The provider does not have this model"));
   await alert.getByText(/does not exist/).waitFor();
-  expect(await alert.getByRole("link", named("Open Settings")).getAttribute("href")).toBe("/settings");
+  await until(() => alert.getByRole("link", named("Open Settings")).getAttribute("href")).toBe("/settings");
   model.says({ text: ["Here I am."] });
   await alert.getByRole("button", named("Retry")).click();
   await log(page).getByText("Here I am.").waitFor();
   // What was asked was not asked twice.
-  expect(await log(page).getByText("hello?", { exact: true }).count()).toBe(1);
+  await until(() => log(page).getByText("hello?", { exact: true }).count()).toBe(1);
 });

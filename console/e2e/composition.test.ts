@@ -60,17 +60,17 @@ test("the list and the form of every kind of server", async ({ daemon, open }) =
 
   await form.getByRole("tab", named("Paste JSON")).click();
   expect(await every()).toEqual(["mcpServers JSON"]);
-  expect(await form.getByRole("alert").count()).toBe(0);
+  await until(() => form.getByRole("alert").count()).toBe(0);
   await form
     .getByRole("textbox", named("mcpServers JSON"))
     .fill(JSON.stringify({ mcpServers: { 日本語サーバー: { command: WAYWARD } } }));
   await form.getByRole("button", named("Preview import")).click();
   await form.getByRole("combobox", named("Action for 日本語サーバー")).selectOption("rename");
   const name = form.getByRole("textbox", named("New name for 日本語サーバー"));
-  expect(await name.inputValue()).toBe("日本語サーバー 2");
+  await until(() => name.inputValue()).toBe("日本語サーバー 2");
   expect(await every()).toEqual(["New name for 日本語サーバー"]);
   // No Enter of all these saved or closed anything.
-  expect(await form.isVisible()).toBe(true);
+  await until(() => form.isVisible()).toBe(true);
   expect(await namesOf(daemon)).toEqual(["日本語サーバー"]);
 });
 
@@ -101,7 +101,7 @@ test("a server's page, its runner and its settings, and the activity", async ({ 
   const templates = await composeIntoAll(page, main);
   expect(templates[0]).toBe("Search resources");
   expect(templates.slice(1)).toContain("resourceId");
-  expect(await page.getByRole("dialog").count()).toBe(0);
+  await until(() => page.getByRole("dialog").count()).toBe(0);
   calls = 0;
   await tab(/^Prompts/);
   await page.getByRole("searchbox", named("Search prompts")).fill("args");
@@ -140,13 +140,13 @@ test("the chat, its conversations, and the providers of models", async ({ daemon
   await page.getByRole("button", named("Rename")).click();
   const rename = page.getByRole("dialog", named("Rename conversation"));
   expect(await composeIntoAll(page, rename)).toEqual(["Title"]);
-  expect(await rename.isVisible()).toBe(true);
+  await until(() => rename.isVisible()).toBe(true);
   await page.keyboard.press("Escape");
   await page.goto("/settings");
   await page.getByRole("button", named("Add provider")).click();
   const provider = page.getByRole("dialog", named("Add provider"));
   expect(await composeIntoAll(page, provider)).toEqual(["Name", "Base URL", "Default model"]);
-  expect(await provider.isVisible()).toBe(true);
+  await until(() => provider.isVisible()).toBe(true);
   expect((await daemon.ask("GET", "/chat/providers")).providers).toHaveLength(1);
 });
 

@@ -19,7 +19,7 @@ test("a container is added with its limits, and what is in force is shown", asyn
   await form.getByRole("button", named("Save")).click();
   await form.waitFor({ state: "detached" });
   await showsStatus(page, "boxed", "Connected");
-  expect(await row(page, "boxed").locator("code").first().textContent()).toContain(WAYWARD_IMAGE);
+  await until(() => row(page, "boxed").locator("code").first().textContent()).toContain(WAYWARD_IMAGE);
   const server = await daemon.server("boxed");
   expect(server).toMatchObject({
     kind: "container",

@@ -14,7 +14,7 @@ bare(
     const model = await Model.start();
     const page = await open("/chat");
     await page.getByText("No model is set up yet").waitFor();
-    expect(await message(page).count()).toBe(0);
+    await until(() => message(page).count()).toBe(0);
     await page.getByRole("link", named("Open Settings")).click();
 
     await page.getByRole("button", named("Add provider")).click();
@@ -40,7 +40,7 @@ bare(
 
     await list.getByRole("button", named("Edit My server")).click();
     const edit = page.getByRole("dialog", named("Edit My server"));
-    expect(await edit.getByLabel("API key").inputValue()).toBe("");
+    await until(() => edit.getByLabel("API key").inputValue()).toBe("");
     await edit.getByText("A key is kept. Leave it empty to keep that one.").waitFor();
     await edit.getByLabel("API key").fill(KEY);
     await edit.getByRole("button", named("Save")).click();
@@ -76,7 +76,7 @@ bare("a provider of the environment is shown, tried and used, and cannot be chan
   const list = page.getByRole("list", named("Providers"));
   await list.getByText("from environment", { exact: true }).waitFor();
   await list.getByText(/^Set by OPENAI_API_KEY, OPENAI_BASE_URL/).waitFor();
-  expect(await list.getByRole("button").allTextContents()).toEqual(["Test"]);
+  await until(() => list.getByRole("button").allTextContents()).toEqual(["Test"]);
   await list.getByRole("button", named("Test OpenAI")).click();
   await list.getByText(/^test-model answered in /).waitFor();
   await page.getByRole("link", named("Chat")).click();
@@ -174,9 +174,11 @@ test("model, servers and tools are chosen for each chat, and stay chosen", async
   expect(names.filter((name: string) => name.startsWith("every__") || name === "wild__hang")).toEqual([]);
   await page.reload();
   await log(page).getByText("That is all.").waitFor();
-  expect(await page.getByRole("combobox", named("Model")).locator("option:checked").textContent()).toBe("other-model");
+  await until(() => page.getByRole("combobox", named("Model")).locator("option:checked").textContent()).toBe(
+    "other-model",
+  );
   await tools.click();
-  expect(await dialog.getByRole("checkbox", named("every")).isChecked()).toBe(false);
+  await until(() => dialog.getByRole("checkbox", named("every")).isChecked()).toBe(false);
 });
 
 test("a prompt of a server is taken into the chat", async ({ daemon, model, open }) => {
@@ -214,7 +216,7 @@ bare("a provider without a model is not offered as ready", async ({ daemon, open
   const page = await open("/chat");
   await page.getByText("No model chosen", { exact: true }).waitFor();
   await message(page).fill("hello?");
-  expect(await page.getByRole("button", named("Send")).isDisabled()).toBe(true);
+  await until(() => page.getByRole("button", named("Send")).isDisabled()).toBe(true);
   await page.getByRole("link", named("Open Settings")).click();
   await page.getByRole("list", named("Providers")).getByText("No model chosen", { exact: true }).waitFor();
   await page.getByRole("link", named("Chat")).click();

@@ -70,7 +70,7 @@ test("a server that is off says to switch it on, and fills the page once it is",
     await openTab(page, tab);
     const alert = page.getByRole("alert", named("“sleeper” is not connected"));
     await alert.waitFor();
-    expect(await alert.textContent()).toContain("Enable the server");
+    await until(() => alert.textContent()).toContain("Enable the server");
   }
   await openTab(page, "Resources");
   await page.getByRole("alert").getByRole("button", named("Enable")).click();

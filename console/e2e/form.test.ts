@@ -20,9 +20,9 @@ test("the form has every field with its default", async ({ open }) => {
     expect(await field(form, name).inputValue(), name).toBe("");
   }
   expect(await field(form, "Arguments (one per line)").evaluate((element) => element.tagName)).toBe("TEXTAREA");
-  expect(await form.getByRole("checkbox", named("Enabled")).isChecked()).toBe(true);
+  await until(() => form.getByRole("checkbox", named("Enabled")).isChecked()).toBe(true);
   const include = form.getByRole("checkbox", named("Include resources as tools"));
-  expect(await include.isChecked()).toBe(false);
+  await until(() => include.isChecked()).toBe(false);
   const hint = await include.evaluate(
     (element) => document.getElementById(element.getAttribute("aria-describedby") ?? "")?.textContent,
   );
@@ -98,14 +98,14 @@ test("variables are rows that can be added, shown and removed, and reach the ser
     await form.getByLabel(`Variable ${n} value`, { exact: true }).fill(value);
   }
   const value = form.getByLabel("Variable 1 value", { exact: true });
-  expect(await value.getAttribute("type")).toBe("password");
+  await until(() => value.getAttribute("type")).toBe("password");
   const show = form.getByRole("button", named("Show variable 1 value"));
-  expect(await show.getAttribute("aria-pressed")).toBe("false");
+  await until(() => show.getAttribute("aria-pressed")).toBe("false");
   await show.click();
-  expect(await show.getAttribute("aria-pressed")).toBe("true");
-  expect(await value.getAttribute("type")).toBe("text");
+  await until(() => show.getAttribute("aria-pressed")).toBe("true");
+  await until(() => value.getAttribute("type")).toBe("text");
   await form.getByRole("button", named("Remove variable 2")).click();
-  expect(await form.getByLabel("Variable 2 name", { exact: true }).inputValue()).toBe("THREE");
+  await until(() => form.getByLabel("Variable 2 name", { exact: true }).inputValue()).toBe("THREE");
   await save(form);
   await showsStatus(page, "env", "Connected");
   for (const [name, expected] of [
@@ -131,7 +131,7 @@ test("a pasted .env block fills the rows", async ({ open }) => {
     [3, "C", "三"],
   ] as const) {
     await until(() => form.getByLabel(`Variable ${n} name`, { exact: true }).inputValue()).toBe(name);
-    expect(await form.getByLabel(`Variable ${n} value`, { exact: true }).inputValue()).toBe(value);
+    await until(() => form.getByLabel(`Variable ${n} value`, { exact: true }).inputValue()).toBe(value);
   }
 });
 
@@ -141,13 +141,13 @@ test("a secret and a growing context are warned of, and can be saved all the sam
   const form = await fillNewServer(page, { name: "careful", command: WAYWARD });
   const secret = form.getByRole("note", named("Plain-text secret warning"));
   const context = form.getByRole("note", named("Context size warning"));
-  expect(await secret.count()).toBe(0);
+  await until(() => secret.count()).toBe(0);
   await form.getByRole("button", named("Add variable")).click();
   await form.getByLabel("Variable 1 name", { exact: true }).fill("GITHUB_TOKEN");
   await form.getByLabel("Variable 1 value", { exact: true }).fill("ghp_0123456789abcdefghijklmnopqrstuvwxyz");
   await secret.waitFor();
-  expect(await secret.textContent()).toMatch(/GITHUB_TOKEN.*plain text/);
-  expect(await context.count()).toBe(0);
+  await until(() => secret.textContent()).toMatch(/GITHUB_TOKEN.*plain text/);
+  await until(() => context.count()).toBe(0);
   await form.getByRole("checkbox", named("Include resources as tools")).check();
   await context.waitFor();
   await save(form);
@@ -179,15 +179,15 @@ test("changing one thing leaves the others, also values that are not shown", asy
   const page = await open("/");
   await page.getByRole("button", named("Edit edited")).click();
   const form = page.getByRole("dialog", named("Edit edited"));
-  expect(await field(form, "Name").inputValue()).toBe("edited");
-  expect(await field(form, "Command").inputValue()).toBe(WAYWARD);
-  expect(await field(form, "Arguments (one per line)").inputValue()).toBe("--page\n9");
-  expect(await field(form, "Description").inputValue()).toBe("before");
+  await until(() => field(form, "Name").inputValue()).toBe("edited");
+  await until(() => field(form, "Command").inputValue()).toBe(WAYWARD);
+  await until(() => field(form, "Arguments (one per line)").inputValue()).toBe("--page\n9");
+  await until(() => field(form, "Description").inputValue()).toBe("before");
   const names = await Promise.all(
     [1, 2].map((n) => form.getByLabel(`Variable ${n} name`, { exact: true }).inputValue()),
   );
   expect(names.toSorted()).toEqual(["CHANGE", "KEEP"]);
-  expect(await form.getByLabel("Variable 1 value", { exact: true }).inputValue()).toBe("");
+  await until(() => form.getByLabel("Variable 1 value", { exact: true }).inputValue()).toBe("");
   await form.getByLabel(`Variable ${names.indexOf("CHANGE") + 1} value`, { exact: true }).fill("new");
   await fillForm(form, { description: "after" });
   await save(form);
@@ -209,7 +209,7 @@ test("a server is renamed from its own page, which follows it", async ({ daemon,
   await page.getByText("Unsaved changes").waitFor();
   await openTab(page, "Overview");
   await openTab(page, "Settings");
-  expect(await field(main, "Name").inputValue()).toBe("新しい名前");
+  await until(() => field(main, "Name").inputValue()).toBe("新しい名前");
   await main.getByRole("button", named("Save")).click();
   await page.getByRole("heading", { level: 1, ...named("新しい名前") }).waitFor();
   expect(decodeURIComponent(new URL(page.url()).pathname)).toBe("/servers/新しい名前/settings");
@@ -241,12 +241,12 @@ test("containers and remote servers have a form of their own", async ({ open }) 
   await save(form);
   await until(() => complaint(field(form, "Image"))).toContain("Image is required");
   await field(form, "Volumes (one path per line)").waitFor();
-  expect(await field(form, "Command").count()).toBe(0);
+  await until(() => field(form, "Command").count()).toBe(0);
   await form.getByText("Remote URL", { exact: true }).click();
   await field(form, "URL").fill("not an address");
   await save(form);
   await until(() => complaint(field(form, "URL"))).toContain("not an http or https address");
-  expect(await field(form, "Image").count()).toBe(0);
+  await until(() => field(form, "Image").count()).toBe(0);
 });
 
 test("requests to a remote server are signed as the form says, until it says otherwise", async ({ daemon, open }) => {
@@ -294,7 +294,7 @@ test("Cancel and Escape leave everything as it was", async ({ daemon, open }) =>
     ).toBe(true);
   }
   expect(await daemon.servers()).toEqual([]);
-  expect(await row(page, "never").count()).toBe(0);
+  await until(() => row(page, "never").count()).toBe(0);
 });
 
 test("Esc asks before it discards a filled form", async ({ daemon, open }) => {
@@ -305,7 +305,7 @@ test("Esc asks before it discards a filled form", async ({ daemon, open }) => {
   await page.keyboard.press("Escape");
   await question.getByRole("button", named("Keep editing")).click();
   await question.waitFor({ state: "detached" });
-  expect(await dialog.getByRole("textbox", named("Name")).inputValue()).toBe("half");
+  await until(() => dialog.getByRole("textbox", named("Name")).inputValue()).toBe("half");
   await page.keyboard.press("Escape");
   await question.getByRole("button", named("Discard")).click();
   await dialog.waitFor({ state: "detached" });

@@ -46,7 +46,7 @@ test("text that is no JSON is refused with its place, and what was typed stays",
   await until(() => dialog.getByRole("alert").allTextContents()).toEqual([
     expect.stringMatching(/not JSON.*line 1, column \d+/),
   ]);
-  expect(await dialog.getByRole("textbox", named("mcpServers JSON")).inputValue()).toContain('"command": }');
+  await until(() => dialog.getByRole("textbox", named("mcpServers JSON")).inputValue()).toContain('"command": }');
   await dialog.getByRole("textbox", named("mcpServers JSON")).fill('{"unrelated": 1}');
   await dialog.getByRole("button", named("Preview import")).click();
   await dialog.getByRole("alert").waitFor();
@@ -79,7 +79,7 @@ test("a name that is taken is left alone unless the person decides otherwise", a
   );
   await dialog.getByRole("button", named("Import 1 servers")).waitFor();
   const action = (name: string) => dialog.getByRole("combobox", named(`Action for ${name}`));
-  expect(await action("mine").inputValue()).toBe("skip");
+  await until(() => action("mine").inputValue()).toBe("skip");
   await action("mine").selectOption("rename");
   await dialog.getByRole("textbox", named("New name for mine")).fill("also mine");
   await action("yours").selectOption("overwrite");
@@ -107,8 +107,8 @@ test("a template only fills in the form", async ({ daemon, open }) => {
     await dialog.getByRole("tab", named("Templates")).click();
     await dialog.getByRole("button", { name: new RegExp(`^${template} `) }).click();
     await until(() => dialog.getByRole("textbox", named("Command")).inputValue()).toBe(command);
-    expect(await dialog.getByRole("textbox", named("Arguments (one per line)")).inputValue()).toContain(argument);
-    expect(await dialog.getByRole("textbox", named("Name")).inputValue()).toBe(template);
+    await until(() => dialog.getByRole("textbox", named("Arguments (one per line)")).inputValue()).toContain(argument);
+    await until(() => dialog.getByRole("textbox", named("Name")).inputValue()).toBe(template);
   }
   expect(await daemon.servers()).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import type { Page } from "playwright-core";
 import { WAYWARD } from "./support/places";
 import { named } from "./support/screen";
-import { expect, test, until } from "./support/test";
+import { test, until } from "./support/test";
 
 const rowOf = (page: Page, name: string) =>
   page.getByRole("row").filter({ has: page.getByRole("rowheader", named(name)) });
@@ -14,7 +14,7 @@ test("the list and its dialogs have their Japanese names", async ({ daemon, open
   await daemon.wayward("待つ", ["--hang-at-start"], { enabled: false });
   const page = await open("/", { lang: "ja" });
   await page.getByRole("heading", { level: 1, ...named("サーバー") }).waitFor();
-  expect(await page.locator("html").getAttribute("lang")).toBe("ja");
+  await until(() => page.locator("html").getAttribute("lang")).toBe("ja");
   const main = page.getByRole("navigation", named("メイン"));
   for (const place of ["サーバー", "アクティビティ", "設定"]) await main.getByRole("link", named(place)).waitFor();
   for (const choice of ["言語", "テーマ"]) await page.getByRole("combobox", named(choice)).waitFor();

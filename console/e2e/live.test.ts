@@ -44,7 +44,7 @@ test("the daemon is killed and started again under an open page", async ({ daemo
   // What was known stays to be read, and nothing can be switched.
   await row(page, "survivor").waitFor();
   await until(() => toggle(page, "survivor").isDisabled()).toBe(true);
-  expect(await page.getByRole("button", named("Delete survivor")).isDisabled()).toBe(true);
+  await until(() => page.getByRole("button", named("Delete survivor")).isDisabled()).toBe(true);
 
   await daemon.run();
   await daemon.wayward("newcomer");
@@ -71,7 +71,7 @@ test("a log and a form live through a restart of the daemon", async ({ daemon, o
   await other.getByRole("alert", named("Could not save the server")).waitFor();
   await daemon.run();
   await other.getByText("Live", { exact: true }).waitFor();
-  expect(await description.inputValue()).toBe("typed before");
+  await until(() => description.inputValue()).toBe("typed before");
   await other.getByRole("main").getByRole("button", named("Save")).click();
   await until(async () => (await daemon.server("logged")).description).toBe("typed before");
   await until(async () => (await daemon.server("logged")).status).toBe("ready");

@@ -60,7 +60,7 @@ test("a row is a block that is still a row of a table", async ({ daemon, open })
   await daemon.wayward("pocket");
   const page = await open("/", PHONE);
   await showsStatus(page, "pocket", "Connected");
-  expect(await page.getByRole("table", named("Servers")).isVisible()).toBe(true);
+  await until(() => page.getByRole("table", named("Servers")).isVisible()).toBe(true);
   await row(page, "pocket").getByRole("rowheader", named("pocket")).waitFor();
   await row(page, "pocket").locator("code").waitFor();
   await toggle(page, "pocket").tap();

@@ -26,7 +26,7 @@ test("resources are counted, searched and filtered by type", async ({ daemon, op
     await list.getByText(text, { exact: true }).first().waitFor();
   }
   const filter = page.getByRole("group", named("MIME filter"));
-  expect(await filter.getByRole("radio", named("All")).isChecked()).toBe(true);
+  await until(() => filter.getByRole("radio", named("All")).isChecked()).toBe(true);
   for (const [kind, shown] of [
     ["Text", 11],
     ["Image", 10],
@@ -35,7 +35,7 @@ test("resources are counted, searched and filtered by type", async ({ daemon, op
   ] as const) {
     await filter.getByRole("radio", named(kind)).check({ force: true });
     await count(shown);
-    expect(await list.getByRole("listitem").count()).toBe(shown);
+    await until(() => list.getByRole("listitem").count()).toBe(shown);
   }
   const search = page.getByRole("searchbox", named("Search resources"));
   for (const [text, shown] of [
@@ -129,7 +129,7 @@ test("a real server's templates and prompts are filled in and shown", async ({ d
   const prompt = page.getByRole("list", named("Prompts")).getByRole("listitem").filter({ hasText: "args-prompt" });
   await prompt.getByRole("button", named("Show messages of args-prompt")).click();
   const city = prompt.getByRole("textbox", named("city"));
-  expect(await city.getAttribute("aria-invalid")).toBe("true");
+  await until(() => city.getAttribute("aria-invalid")).toBe("true");
   await city.fill("東京");
   await prompt.getByRole("button", named("Show messages of args-prompt")).click();
   await page.getByRole("region", named("Messages of args-prompt")).getByText(/東京/).waitFor();

@@ -16,7 +16,7 @@ test("scenario 1: a server is added and started", async ({ daemon, open }) => {
   // 1 and 2: "Add server", then name, command and arguments.
   const dialog = await fillNewServer(page, { ...FILESYSTEM, args: [...PACKAGE, "/tmp"].join("\n") });
   // 3: Enabled is on, and it is saved.
-  expect(await dialog.getByRole("checkbox", named("Enabled")).isChecked()).toBe(true);
+  await until(() => dialog.getByRole("checkbox", named("Enabled")).isChecked()).toBe(true);
   await dialog.getByRole("button", named("Save")).click();
   await dialog.waitFor({ state: "detached" });
 
@@ -101,9 +101,9 @@ test("scenario 3: a server that does not start shows why, is repaired, and start
 
   // 4: the details.
   const show = row(page, name).getByRole("button", named(`Show error for ${name}`));
-  expect(await show.getAttribute("aria-expanded")).toBe("false");
+  await until(() => show.getAttribute("aria-expanded")).toBe("false");
   await show.click();
-  expect(await show.getAttribute("aria-expanded")).toBe("true");
+  await until(() => show.getAttribute("aria-expanded")).toBe("true");
   const details = page.getByRole("region", named(`Error details for ${name}`));
   await details.getByText("/no/such/program").first().waitFor();
 

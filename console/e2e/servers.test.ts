@@ -10,7 +10,7 @@ test("every page has the navigation, the language, the theme and one heading", a
   for (const place of ["Activity", "Settings", "Servers"]) {
     await main.getByRole("link", named(place)).click();
     await page.getByRole("heading", { level: 1, ...named(place) }).waitFor();
-    expect(await page.getByRole("heading", { level: 1 }).count()).toBe(1);
+    await until(() => page.getByRole("heading", { level: 1 }).count()).toBe(1);
     await until(() => page.evaluate(() => document.activeElement?.tagName)).toBe("H1");
     await until(() => page.title()).toContain(place);
   }
@@ -21,10 +21,10 @@ test("every page has the navigation, the language, the theme and one heading", a
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await background();
   await theme.selectOption("dark");
-  expect(await html.getAttribute("data-theme")).toBe("dark");
+  await until(() => html.getAttribute("data-theme")).toBe("dark");
   await until(background).not.toBe(light);
   await theme.selectOption("system");
-  expect(await html.getAttribute("data-theme")).toBe("system");
+  await until(() => html.getAttribute("data-theme")).toBe("system");
   await until(background).toBe(light);
   await page.emulateMedia({ colorScheme: "dark" });
   await until(background).not.toBe(light);
@@ -34,10 +34,10 @@ test("every page has the navigation, the language, the theme and one heading", a
   const language = page.getByRole("combobox", named("Language"));
   await language.selectOption("ja");
   await page.getByRole("heading", { level: 1, ...named("サーバー") }).waitFor();
-  expect(await html.getAttribute("lang")).toBe("ja");
+  await until(() => html.getAttribute("lang")).toBe("ja");
   await page.reload();
   await page.getByRole("heading", { level: 1, ...named("サーバー") }).waitFor();
-  expect(await html.getAttribute("data-theme")).toBe("light");
+  await until(() => html.getAttribute("data-theme")).toBe("light");
   await page.getByRole("combobox", named("言語")).selectOption("en");
   await page.getByRole("heading", { level: 1, ...named("Servers") }).waitFor();
 });
@@ -54,7 +54,7 @@ test("a newcomer has a working server within a few clicks", async ({ daemon, ope
   await page.getByText("No servers yet").waitFor();
   await page.getByRole("button", { name: /^everything/ }).click();
   const dialog = page.getByRole("dialog", named("Add server"));
-  expect(await dialog.getByRole("textbox", named("Command")).inputValue()).toBe("npx");
+  await until(() => dialog.getByRole("textbox", named("Command")).inputValue()).toBe("npx");
   await dialog.getByRole("button", named("Save")).click();
   await showsStatus(page, "everything", "Connected");
   expect((await daemon.servers()).map((server) => server.name)).toEqual(["everything"]);
@@ -66,7 +66,7 @@ test("a row shows what runs, how it is, its tools and how fast it answers", asyn
   const page = await open("/");
   await page.getByRole("table", named("Servers")).waitFor();
   await showsStatus(page, "steady", "Connected");
-  expect(await row(page, "steady").locator("code").textContent()).toBe(`${WAYWARD} --page 10`);
+  await until(() => row(page, "steady").locator("code").textContent()).toBe(`${WAYWARD} --page 10`);
   await row(page, "steady")
     .getByRole("link", { name: /^\d+ tools$/ })
     .waitFor();
@@ -128,14 +128,14 @@ test("servers are found by search, filtered by status and sorted, and the addres
   await until(() => new URL(page.url()).searchParams.get("q")).toBe("exit-at");
   await page.reload();
   await until(names).toEqual(["gamma"]);
-  expect(await search.inputValue()).toBe("exit-at");
+  await until(() => search.inputValue()).toBe("exit-at");
   await search.fill("nothing like it");
   await page.getByText("No match", { exact: true }).waitFor();
   await page.getByRole("button", named("Clear")).click();
   await until(names).toEqual(["alpha", "beta", "gamma"]);
   await page.getByRole("columnheader", { name: "Name" }).getByRole("button").click();
   await until(names).toEqual(["gamma", "beta", "alpha"]);
-  expect(await page.getByRole("columnheader", { name: "Name" }).getAttribute("aria-sort")).toBe("descending");
+  await until(() => page.getByRole("columnheader", { name: "Name" }).getAttribute("aria-sort")).toBe("descending");
 });
 
 test("the switch is busy, with a sign of it, while a server starts and stops", async ({ daemon, open }) => {
@@ -147,7 +147,7 @@ test("the switch is busy, with a sign of it, while a server starts and stops", a
   await toggle(page, "slow").click();
   await showsStatus(page, "slow", "Starting…");
   await page.getByRole("progressbar", named("Starting slow")).waitFor();
-  expect(await toggle(page, "slow").getAttribute("aria-busy")).toBe("true");
+  await until(() => toggle(page, "slow").getAttribute("aria-busy")).toBe("true");
   await isOn(page, "slow", true);
   writeFileSync(gate, "");
   await showsStatus(page, "slow", "Connected");

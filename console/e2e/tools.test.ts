@@ -44,7 +44,7 @@ test("tools are counted, searched in name and description, and show their schema
   await search.fill("");
 
   const show = page.getByRole("button", named("Show schema of echo"));
-  expect(await show.getAttribute("aria-expanded")).toBe("false");
+  await until(() => show.getAttribute("aria-expanded")).toBe("false");
   await show.click();
   const schema = page.getByRole("region", named("Input schema of echo"));
   expect(JSON.parse((await schema.locator("pre").textContent()) ?? "")).toEqual(
@@ -61,7 +61,7 @@ test("a real tool is run from its form", async ({ daemon, open }) => {
   await run(dialog);
   await dialog.getByRole("alert").waitFor();
   const message = dialog.getByRole("textbox", named("message"));
-  expect(await message.getAttribute("aria-invalid")).toBe("true");
+  await until(() => message.getAttribute("aria-invalid")).toBe("true");
   await message.fill("こんにちは、世界");
   await run(dialog);
   await result(dialog).getByText("Echo: こんにちは、世界").first().waitFor();
@@ -91,12 +91,12 @@ test("form, JSON and request are the same arguments", async ({ daemon, open }) =
   await dialog.getByText('"tools/call"').waitFor();
   await dialog.getByText('"two"').waitFor();
   await dialog.getByRole("tab", named("Form")).click();
-  expect(await dialog.getByRole("textbox", named("message")).inputValue()).toBe("two");
+  await until(() => dialog.getByRole("textbox", named("message")).inputValue()).toBe("two");
   await dialog.getByRole("tab", named("JSON")).click();
   await json.fill('{"message": ');
   await run(dialog);
   await until(() => dialog.getByRole("alert").allTextContents()).toEqual([expect.stringMatching(/not JSON.*line 1/)]);
-  expect(await result(dialog).count()).toBe(0);
+  await until(() => result(dialog).count()).toBe(0);
   await json.fill('{"message": "three"}');
   await dialog.getByRole("textbox", named("Arguments as JSON")).press("Control+Enter");
   await result(dialog).getByText("Echo: three").first().waitFor();
@@ -192,7 +192,7 @@ test("tools that cannot be loaded say why and can be tried again", async ({ daem
     release();
     return alert.count();
   }).toBe(1);
-  expect(await alert.textContent()).toContain("No answer in time");
+  await until(() => alert.textContent()).toContain("No answer in time");
   refuse = false;
   await alert.getByRole("button", named("Retry")).click();
   await page.getByRole("list", named("Tools")).getByText("echo", { exact: true }).waitFor();
