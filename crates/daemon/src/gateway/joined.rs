@@ -8,8 +8,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cofer_model::{ServerId, ServerSpec, joined_name};
 
-use super::lists::{ListKind, Lists};
+use super::lists::{ListKind, Listed, Lists};
 use super::resource_tools::{ResourceTool, resource_tools};
+use super::ui_uris;
 
 /// One server's part.
 pub(super) struct Part {
@@ -42,6 +43,8 @@ pub(super) struct Joined {
     prompts: HashMap<String, (ServerId, String)>,
     resources: HashMap<String, ServerId>,
     templates: Vec<(String, ServerId)>,
+    /// The servers by the first segment of their joined `ui://` URIs.
+    ui_segments: HashMap<String, ServerId>,
     /// What is left out, as another server's has the same name or URI: the server and that.
     pub(super) clashes: BTreeSet<(String, String)>,
 }
@@ -52,6 +55,8 @@ impl Joined {
         let mut joined = Self::default();
         let mut items: [Vec<Vec<u8>>; 4] = Default::default();
         for part in parts {
+            let segment = ui_uris::segment(part.spec.joined_prefix());
+            joined.ui_segments.entry(segment).or_insert(part.id);
             joined.add_tools(part, &mut items[ListKind::Tools as usize]);
             joined.add_prompts(part, &mut items[ListKind::Prompts as usize]);
             joined.add_resources(part, &mut items[ListKind::Resources as usize]);
@@ -88,9 +93,23 @@ impl Joined {
         self.templates.iter().find(|(known, _)| known == template).map(|(_, server)| *server)
     }
 
+    /// The URI that a resource has at its server.
+    pub(super) fn own_uri(&self, uri: &str) -> String {
+        self.ui_owner(uri).map_or_else(|| uri.to_owned(), |(_, own)| own)
+    }
+
+    /// The server of a joined `ui://` URI, listed or not, and the URI that it has there.
+    fn ui_owner(&self, uri: &str) -> Option<(ServerId, String)> {
+        let (segment, own) = ui_uris::split(uri)?;
+        Some((*self.ui_segments.get(segment)?, own))
+    }
+
     /// The servers that may know a resource, the likeliest first: who listed it, then whose
     /// template it fits, then who listed others of the same scheme.
     pub(super) fn resource_owners(&self, uri: &str) -> Vec<ServerId> {
+        if let Some((owner, _)) = self.ui_owner(uri) {
+            return vec![owner];
+        }
         if let Some(owner) = self.resources.get(uri) {
             return vec![*owner];
         }
@@ -119,7 +138,7 @@ impl Joined {
             let name = joined_name(part.spec.joined_prefix(), &tool.key);
             let own = RoutedTool::Own(tool.key.clone());
             if self.add_tool(part, &name, own) {
-                items.push(tool.renamed(&name));
+                items.push(ui_uris::join_tool(tool.renamed(&name), part.spec.joined_prefix()));
             }
         }
         if !part.spec.include_resources {
@@ -161,22 +180,33 @@ impl Joined {
 
     fn add_resources(&mut self, part: &Part, items: &mut Vec<Vec<u8>>) {
         for resource in part.lists.get(ListKind::Resources) {
-            if self.resources.contains_key(&resource.key) {
-                self.clashes.insert((part.spec.name.to_string(), resource.key.clone()));
+            let (key, item) = located(part, resource, "uri");
+            if self.resources.contains_key(&key) {
+                self.clashes.insert((part.spec.name.to_string(), key));
                 continue;
             }
-            self.resources.insert(resource.key.clone(), part.id);
-            items.push(resource.raw.get().as_bytes().to_vec());
+            self.resources.insert(key, part.id);
+            items.push(item);
         }
     }
 
     fn add_templates(&mut self, part: &Part, items: &mut Vec<Vec<u8>>) {
         for template in part.lists.get(ListKind::Templates) {
-            if self.template(&template.key).is_none() {
-                self.templates.push((template.key.clone(), part.id));
-                items.push(template.raw.get().as_bytes().to_vec());
+            let (key, item) = located(part, template, "uriTemplate");
+            if self.template(&key).is_none() {
+                self.templates.push((key, part.id));
+                items.push(item);
             }
         }
+    }
+}
+
+/// The joined URI of a resource or template, and the item with it at `key`.
+fn located(part: &Part, item: &Listed, key: &str) -> (String, Vec<u8>) {
+    let (prefix, raw) = (part.spec.joined_prefix(), item.raw.get().as_bytes());
+    match (ui_uris::joined_uri(prefix, &item.key), ui_uris::with_joined(raw, key, prefix)) {
+        (Some(uri), Some(item)) => (uri, item.to_vec()),
+        _ => (item.key.clone(), raw.to_vec()),
     }
 }
 
@@ -274,6 +304,30 @@ mod tests {
         assert_eq!(joined.resource_owners("file:///y"), [b_id]);
         assert_eq!(joined.resource_owners("note://9"), [a_id]);
         assert!(joined.resource_owners("http://elsewhere").is_empty());
+    }
+
+    #[test]
+    fn equal_ui_resources_of_two_servers_do_not_collide() {
+        let app: &[Value] = &[json!({"uri": "ui://app.html", "name": "app"})];
+        let tool: &[Value] =
+            &[json!({"name": "show", "_meta": {"ui": {"resourceUri": "ui://app.html"}}})];
+        let lists: &[(ListKind, &[Value])] = &[(ListKind::Tools, tool), (ListKind::Resources, app)];
+        let (a, b) = (part("a", json!({}), lists), part("b c", json!({"prefix": "b"}), lists));
+        let (a_id, b_id) = (a.id, b.id);
+        let joined = Joined::build(&[a, b]);
+        let uris = [("ui://a/app.html", a_id), ("ui://b/app.html", b_id)];
+        let listed: Value = serde_json::from_slice(joined.result(ListKind::Resources)).unwrap();
+        let tools: Value = serde_json::from_slice(joined.result(ListKind::Tools)).unwrap();
+        for (at, (uri, owner)) in uris.into_iter().enumerate() {
+            assert_eq!(listed["resources"][at]["uri"], uri);
+            assert_eq!(tools["tools"][at]["_meta"]["ui"]["resourceUri"], uri);
+            assert_eq!(joined.resource_owners(uri), [owner]);
+            assert_eq!(joined.own_uri(uri), "ui://app.html");
+        }
+        // A tool may refer to a resource that is in no list.
+        assert_eq!(joined.resource_owners("ui://b/other"), [b_id]);
+        assert!(joined.clashes.is_empty());
+        assert_eq!(joined.own_uri("file:///x"), "file:///x");
     }
 
     #[test]

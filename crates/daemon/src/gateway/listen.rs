@@ -85,11 +85,19 @@ impl Listeners {
         }
     }
 
-    /// A resource changed that these clients watch.
-    pub(super) fn updated(&self, memory: &Arc<Budget>, clients: &HashSet<u64>, uri: &str) {
-        let more = format!(r#","uri":{}"#, Value::from(uri));
+    /// A resource changed that these clients watch; `joined` is its URI for those at the endpoint
+    /// of all servers.
+    pub(super) fn updated(
+        &self,
+        memory: &Arc<Budget>,
+        clients: &HashSet<u64>,
+        uri: &str,
+        joined: &str,
+    ) {
         let listeners = self.lock();
         for listener in clients.iter().filter_map(|client| listeners.get(client)) {
+            let uri = if listener.door.is_all() { joined } else { uri };
+            let more = format!(r#","uri":{}"#, Value::from(uri));
             listener.tell(memory, "notifications/resources/updated", &more);
         }
     }
@@ -215,22 +223,24 @@ async fn watch_all(
     let uris = uris.into_iter().flatten().filter_map(Value::as_str);
     let mut watched = Vec::new();
     for uri in uris.filter(|_| can).take(MAX_WATCHED) {
-        let Some(handle) = owner(gateway, door, uri).await else {
+        let Some((handle, own_uri)) = owner(gateway, door, uri).await else {
             continue;
         };
-        if gateway.watch(&handle).subscribe(client, uri).await.is_ok() {
+        if gateway.watch(&handle).subscribe(client, &own_uri).await.is_ok() {
             watched.push(uri.to_owned());
         }
     }
     watched
 }
 
-async fn owner(gateway: &Gateway, door: &Door, uri: &str) -> Option<ServerHandle> {
+/// The server of a resource, and the URI that it has there.
+async fn owner(gateway: &Gateway, door: &Door, uri: &str) -> Option<(ServerHandle, String)> {
     match door {
-        Door::One(handle) => Some(handle.clone()),
+        Door::One(handle) => Some((handle.clone(), uri.to_owned())),
         Door::All => {
             let joined = gateway.catalogue().complete().await;
-            gateway.0.supervisor.get(*joined.resource_owners(uri).first()?)
+            let handle = gateway.0.supervisor.get(*joined.resource_owners(uri).first()?)?;
+            Some((handle, joined.own_uri(uri)))
         }
     }
 }

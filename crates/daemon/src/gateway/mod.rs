@@ -44,6 +44,7 @@ mod sessions;
 mod stored_lists;
 mod stream;
 mod ticker;
+mod ui_uris;
 mod upstream;
 mod urls;
 mod watch;
@@ -252,10 +253,24 @@ impl Gateway {
                     return;
                 };
                 let clients = watcher.watchers_of(&uri);
+                let spec = watcher.handle.spec();
+                let joined = ui_uris::joined_uri(spec.joined_prefix(), &uri);
+                let is_watching = |session: &Session| clients.contains(&session.opening.client.0);
+                let is_all = |session: &Session| joined.is_some() && session.opening.door.is_all();
                 self.tell_sessions(notification, |session| {
-                    clients.contains(&session.opening.client.0)
+                    is_watching(session) && !is_all(session)
                 });
-                self.0.listeners.updated(watcher.handle.memory(), &clients, &uri);
+                let joined_params = params
+                    .and_then(|params| ui_uris::with_joined(params, "uri", spec.joined_prefix()));
+                if let Some(params) = &joined_params {
+                    let memory = watcher.handle.memory();
+                    let notification = || Charged::notification(memory, method, Some(params));
+                    self.tell_sessions(notification, |session| {
+                        is_watching(session) && is_all(session)
+                    });
+                }
+                let joined = joined.as_deref().unwrap_or(&uri);
+                self.0.listeners.updated(watcher.handle.memory(), &clients, &uri, joined);
             }
             "notifications/message" => {
                 let level = Level::of_message(params);

@@ -18,6 +18,9 @@ pub(super) const WITH_BATCHES: &str = "2025-03-26";
 /// How much of what servers tell models is passed on where they are joined.
 const MAX_INSTRUCTIONS: usize = 32 * 1024;
 
+/// Capabilities that are declared at the endpoint of all servers if a server declares them.
+const MERGED: [&str; 1] = ["extensions"];
+
 /// Who is there.
 struct Introduction {
     capabilities: Value,
@@ -103,9 +106,22 @@ fn introduce_all(gateway: &Gateway) -> Introduction {
     let mut servers = gateway.0.supervisor.list();
     servers.sort_by_key(|handle| handle.spec().name.clone());
     let mut all = String::new();
+    let changing = json!({"listChanged": true});
+    let mut capabilities = json!({
+        "tools": changing, "prompts": changing,
+        "resources": {"subscribe": true, "listChanged": true},
+        "logging": {}, "completions": {},
+    });
     for handle in servers {
-        let peer = gateway.known_peer(&handle);
-        let instructions = peer.and_then(|peer| peer.instructions.clone());
+        let Some(peer) = gateway.known_peer(&handle) else {
+            continue;
+        };
+        for key in MERGED {
+            if let Some(declared) = peer.capabilities.get(key).filter(|value| value.is_object()) {
+                merge(&mut capabilities[key], declared);
+            }
+        }
+        let instructions = peer.instructions.clone();
         if let Some(instructions) = instructions.filter(|text| !text.trim().is_empty()) {
             let section = format!("# {}\n{}\n\n", handle.spec().name, instructions.trim());
             if all.len() + section.len() <= MAX_INSTRUCTIONS {
@@ -113,14 +129,42 @@ fn introduce_all(gateway: &Gateway) -> Introduction {
             }
         }
     }
-    let changing = json!({"listChanged": true});
     Introduction {
-        capabilities: json!({
-            "tools": changing, "prompts": changing,
-            "resources": {"subscribe": true, "listChanged": true},
-            "logging": {}, "completions": {},
-        }),
+        capabilities,
         info: json!({"name": "cofer", "title": "Cofer", "version": env!("CARGO_PKG_VERSION")}),
         instructions: Some(all.trim_end().to_owned()).filter(|all| !all.is_empty()),
+    }
+}
+
+/// Adds the members of `more` that `into` does not have; lists get the items that they lack.
+fn merge(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(into), Value::Array(more)) => {
+            let new: Vec<Value> =
+                more.iter().filter(|item| !into.contains(item)).cloned().collect();
+            into.extend(new);
+        }
+        (into @ Value::Null, more) => *into = more.clone(),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_of_several_servers_are_merged() {
+        let mut all = Value::Null;
+        merge(&mut all, &json!({"a/ui": {"mimeTypes": ["text/html"]}, "a/x": {"n": 1}}));
+        merge(&mut all, &json!({"a/ui": {"mimeTypes": ["text/html", "text/x"]}, "a/x": {"n": 2}}));
+        merge(&mut all, &json!({"a/y": {}}));
+        let ui = json!({"mimeTypes": ["text/html", "text/x"]});
+        assert_eq!(all, json!({"a/ui": ui, "a/x": {"n": 1}, "a/y": {}}));
     }
 }

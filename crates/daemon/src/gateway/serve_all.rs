@@ -16,6 +16,7 @@ use super::lists::ListKind;
 use super::rpc::{Answer, Fault, INVALID_PARAMS, RESOURCE_NOT_FOUND, replace, text_member};
 use super::serve::upstream;
 use super::serve_one::{read_as_tool, wanted_level, watch_resource};
+use super::ui_uris;
 
 pub(super) async fn serve(
     gateway: &Gateway,
@@ -32,7 +33,7 @@ pub(super) async fn serve(
         "prompts/get" => get_prompt(gateway, asker, &params).await,
         "resources/read" => read_resource(gateway, asker, &params).await,
         "resources/subscribe" | "resources/unsubscribe" => {
-            let handle = one_owner(gateway, asker, &params).await?;
+            let (handle, params) = one_owner(gateway, asker, &params).await?;
             let upstream = upstream(gateway, asker, &handle).await?;
             watch_resource(gateway, asker, &upstream, method, Some(params)).await
         }
@@ -87,7 +88,9 @@ async fn get_prompt(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer 
 /// of its scheme are asked in turn.
 async fn read_resource(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer {
     let uri = uri_in(params)?;
-    let owners = owners(gateway, &uri).await;
+    let (owners, own_uri) = owners(gateway, &uri).await;
+    let is_joined = own_uri != uri;
+    let params = located(params, &own_uri);
     let mut last = not_found(asker, &uri);
     for handle in owners {
         let read = match upstream(gateway, asker, &handle).await {
@@ -95,6 +98,9 @@ async fn read_resource(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answ
             Err(fault) => Err(fault),
         };
         match read {
+            Ok(result) if is_joined => {
+                return Ok(ui_uris::join_contents(&result, handle.spec().joined_prefix()));
+            }
             Ok(result) => return Ok(result),
             Err(fault) => last = fault,
         }
@@ -102,20 +108,32 @@ async fn read_resource(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answ
     Err(last)
 }
 
+/// The server of a resource, and the params with the URI that it has there.
 async fn one_owner(
     gateway: &Gateway,
     asker: &Asker,
     params: &Bytes,
-) -> Result<ServerHandle, Fault> {
+) -> Result<(ServerHandle, Bytes), Fault> {
     let uri = uri_in(params)?;
-    owners(gateway, &uri).await.into_iter().next().ok_or_else(|| not_found(asker, &uri))
+    let (owners, own_uri) = owners(gateway, &uri).await;
+    let owner = owners.into_iter().next().ok_or_else(|| not_found(asker, &uri))?;
+    Ok((owner, located(params, &own_uri)))
 }
 
-async fn owners(gateway: &Gateway, uri: &str) -> Vec<ServerHandle> {
+/// The servers that may know a resource, and the URI that it has there.
+async fn owners(gateway: &Gateway, uri: &str) -> (Vec<ServerHandle>, String) {
     gateway.want_catalogue();
     let joined = gateway.catalogue().complete().await;
     let owners = joined.resource_owners(uri).into_iter();
-    owners.filter_map(|id| server(gateway, id).ok()).collect()
+    (owners.filter_map(|id| server(gateway, id).ok()).collect(), joined.own_uri(uri))
+}
+
+/// The object with another `uri` in it.
+fn located(json: &Bytes, uri: &str) -> Bytes {
+    match member(json, "uri") {
+        Some(part) => replace(json, part, Value::from(uri).to_string().as_bytes()),
+        None => json.clone(),
+    }
 }
 
 fn not_found(asker: &Asker, uri: &str) -> Fault {
@@ -139,7 +157,9 @@ async fn complete_argument(gateway: &Gateway, asker: &Asker, params: &Bytes) -> 
             let uri = text_member(reference, "uri").ok_or_else(unknown)?;
             let owner =
                 joined.template(&uri).or_else(|| joined.resource_owners(&uri).first().copied());
-            (owner.ok_or_else(unknown)?, params.clone())
+            let reference_there =
+                located(&Bytes::copy_from_slice(reference), &joined.own_uri(&uri));
+            (owner.ok_or_else(unknown)?, replace(params, reference, &reference_there))
         }
         _ => return Err(unknown()),
     };
