@@ -152,7 +152,8 @@ pub async fn stateless(
     params: Value,
     capabilities: Value,
 ) -> (u16, Exchange) {
-    let name = ["name", "uri"].iter().find_map(|key| params[key].as_str()).map(str::to_owned);
+    let name =
+        ["name", "uri", "taskId"].iter().find_map(|key| params[key].as_str()).map(str::to_owned);
     let mut params = params;
     for (key, value) in [
         ("protocolVersion", json!(NEWER)),

@@ -12,7 +12,11 @@ pub(super) struct Abilities {
     elicitation_form: bool,
     elicitation_url: bool,
     roots: bool,
+    /// The extension of 2026-07-28.
+    tasks: bool,
 }
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// What a question wants of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +41,25 @@ impl Abilities {
             elicitation_form: mode("form") || elicitation.is_some() && !mode("url"),
             elicitation_url: mode("url"),
             roots: is_object(member(capabilities, "roots")),
+            tasks: is_object(member(capabilities, "extensions").and_then(|all| member(all, TASKS))),
         }
+    }
+
+    /// Whether the client may get a task as a result.
+    pub(super) fn has_tasks(self) -> bool {
+        self.tasks
+    }
+
+    /// Refuses a request about a task to a client that did not declare the extension.
+    pub(super) fn require_tasks(self, method: &str) -> Result<(), Fault> {
+        if self.tasks {
+            return Ok(());
+        }
+        let message = format!(
+            "{method} needs the extension {TASKS}, which the client did not declare; declare it in `clientCapabilities.extensions`"
+        );
+        let data = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
+        Err(Fault::with(MISSING_CAPABILITY, message, Some(data)))
     }
 
     /// Why the client cannot be asked this, where it cannot, in a session of the older era.
@@ -130,6 +152,18 @@ mod tests {
         assert!(!can(r#"{"elicitation":{"url":{}}}"#, "elicitation/create", r#"{"mode":"form"}"#));
         assert!(can(r#"{"roots":{"listChanged":true}}"#, "roots/list", "{}"));
         assert!(!can(r#"{"roots":{}}"#, "else/where", "{}"));
+    }
+
+    #[test]
+    fn requests_about_tasks_need_the_extension() {
+        let can = br#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+        assert!(Abilities::read(can).require_tasks("tasks/get").is_ok());
+        let fault =
+            Abilities::read(br#"{"extensions":{}}"#).require_tasks("tasks/get").unwrap_err();
+        assert_eq!(fault.code(), MISSING_CAPABILITY);
+        let error: Value = serde_json::from_slice(fault.json()).unwrap();
+        let required = json!({"extensions": {TASKS: {}}});
+        assert_eq!(error["data"]["requiredCapabilities"], required);
     }
 
     #[test]

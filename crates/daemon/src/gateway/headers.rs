@@ -29,6 +29,8 @@ pub(super) fn check_headers(
     let key = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        // Clients that do not send it yet are not turned away.
+        "tasks/get" | "tasks/update" | "tasks/cancel" if headers.contains_key(&NAME) => "taskId",
         _ => return Ok(()),
     };
     match params.and_then(|params| text_member(params, key)) {

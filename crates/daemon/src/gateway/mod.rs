@@ -39,10 +39,12 @@ mod running;
 mod serve;
 mod serve_all;
 mod serve_one;
+mod serve_tasks;
 mod session;
 mod sessions;
 mod stored_lists;
 mod stream;
+mod task_ids;
 mod ticker;
 mod ui_uris;
 mod upstream;
@@ -80,6 +82,9 @@ pub(crate) use lists::{List, ListKind};
 
 /// How often is looked for what nobody uses any more.
 const SWEEP: Duration = Duration::from_secs(30);
+
+/// The status of a task changed (2025-11-25).
+const TASK_STATUS: &str = "notifications/tasks/status";
 
 /// See the module. A cheap clone.
 #[derive(Clone)]
@@ -285,6 +290,14 @@ impl Gateway {
                 self.tell_sessions(notification, |session| {
                     session.opening.door.is_server(id) || session.opening.door.is_all()
                 });
+            }
+            TASK_STATUS => {
+                self.tell_sessions(notification, |session| session.opening.door.is_server(id));
+                let joined = || {
+                    let params = params.map(|params| task_ids::join(params.clone(), id));
+                    Charged::notification(watcher.handle.memory(), method, params.as_deref())
+                };
+                self.tell_sessions(joined, |session| session.opening.door.is_all());
             }
             "notifications/subscriptions/acknowledged" => {}
             _ => {

@@ -19,7 +19,7 @@ pub(super) const WITH_BATCHES: &str = "2025-03-26";
 const MAX_INSTRUCTIONS: usize = 32 * 1024;
 
 /// Capabilities that are declared at the endpoint of all servers if a server declares them.
-const MERGED: [&str; 1] = ["extensions"];
+const MERGED: [&str; 2] = ["extensions", "tasks"];
 
 /// Who is there.
 struct Introduction {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use cofer_mcp::{Caller, MODERN};
-use cofer_model::{Budget, ErrorKind, ServerName, Sharing};
+use cofer_model::{Budget, ErrorKind, ServerId, ServerName, Sharing};
 use cofer_supervisor::{Notice, ServerHandle};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -22,7 +22,7 @@ use super::running::Running;
 use super::session::Session;
 use super::sessions::MAX_PRIVATE;
 use super::upstream::Upstream;
-use super::{Gateway, serve_all, serve_one};
+use super::{Gateway, TASK_STATUS, serve_all, serve_one, task_ids};
 
 /// The work on a request. It begins when it is first polled.
 pub(super) fn work(gateway: &Gateway, asker: Asker, method: String, params: Option<Bytes>) -> Work {
@@ -159,7 +159,8 @@ pub(super) fn pass_on(
     let ended = session.ended.clone();
     let memory = Arc::clone(upstream.handle().memory());
     standing.memory.set(Arc::clone(&memory)).unwrap_or_default();
-    let told = tell(Arc::downgrade(session), upstream.notices(), Arc::clone(&memory));
+    let told =
+        tell(Arc::downgrade(session), upstream.notices(), Arc::clone(&memory), upstream.id());
     let asked = ask(Arc::downgrade(session), standing, memory);
     let both = async move { tokio::join!(told, asked) };
     gateway.0.tasks.spawn(async move { ended.run_until_cancelled(both).await });
@@ -169,6 +170,7 @@ async fn tell(
     session: Weak<Session>,
     mut notices: broadcast::Receiver<Arc<Notice>>,
     memory: Arc<Budget>,
+    server: ServerId,
 ) {
     loop {
         let notice = match notices.recv().await {
@@ -179,10 +181,18 @@ async fn tell(
         let (Notice::Said { method, params }, Some(session)) = (&*notice, session.upgrade()) else {
             continue;
         };
+        let is_all = session.opening.door.is_all();
         // At the door of all servers, what a list is comes from the shared process.
-        if (!session.opening.door.is_all() || !method.ends_with("/list_changed"))
-            && let Some(message) = Charged::notification(&memory, method, params.as_deref())
-        {
+        if is_all && method.ends_with("/list_changed") {
+            continue;
+        }
+        let params = match params {
+            Some(params) if is_all && method == TASK_STATUS => {
+                Some(task_ids::join(params.clone(), server))
+            }
+            params => params.clone(),
+        };
+        if let Some(message) = Charged::notification(&memory, method, params.as_deref()) {
             session.tell(&message);
         }
     }

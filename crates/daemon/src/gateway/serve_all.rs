@@ -16,7 +16,7 @@ use super::lists::ListKind;
 use super::rpc::{Answer, Fault, INVALID_PARAMS, RESOURCE_NOT_FOUND, replace, text_member};
 use super::serve::upstream;
 use super::serve_one::{read_as_tool, wanted_level, watch_resource};
-use super::ui_uris;
+use super::{serve_tasks, task_ids, ui_uris};
 
 pub(super) async fn serve(
     gateway: &Gateway,
@@ -39,6 +39,9 @@ pub(super) async fn serve(
         }
         "completion/complete" => complete_argument(gateway, asker, &params).await,
         "logging/setLevel" => set_level(gateway, asker, &params).await,
+        method if method.starts_with("tasks/") => {
+            serve_tasks::serve(gateway, asker, method, &params).await
+        }
         _ => Err(Fault::no_method(method)),
     }
 }
@@ -67,7 +70,9 @@ async fn call_tool(gateway: &Gateway, asker: &Asker, params: &Bytes) -> Answer {
         RoutedTool::Own(own) => {
             let params = renamed(params, own);
             gateway.check_mirrored(asker, route.server, Some(&params))?;
-            forward(&upstream, asker, "tools/call", Some(params)).await
+            let may_create_task = serve_tasks::may_create(asker, &params);
+            let result = forward(&upstream, asker, "tools/call", Some(params)).await?;
+            Ok(if may_create_task { task_ids::join(result, route.server) } else { result })
         }
         RoutedTool::Resource(tool) => read_as_tool(asker, &upstream, tool, params).await,
     }
