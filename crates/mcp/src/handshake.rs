@@ -42,6 +42,9 @@ pub enum HandshakeError {
         /// Its answer to the other.
         discover: Box<RpcError>,
     },
+    /// It refused `server/discover` on a connection of its own.
+    #[error("it refused `server/discover` ({0})")]
+    NotStateless(Box<RpcError>),
     /// It speaks only revisions that we do not.
     #[error("it speaks only the protocol revisions {0:?}")]
     NoCommonRevision(Vec<String>),
@@ -98,18 +101,33 @@ pub async fn handshake_as(
     }
 }
 
+/// Opens a connection in the stateless protocol, without `initialize`: the SDKs fix the protocol
+/// of a stdio connection by its first request.
+pub async fn handshake_stateless(
+    bridge: &Bridge,
+    timeout: Duration,
+) -> Result<Opening, HandshakeError> {
+    ask_discover(bridge, timeout).await?.map_err(HandshakeError::NotStateless)
+}
+
 async fn discover(
     bridge: &Bridge,
     initialize: RpcError,
     timeout: Duration,
 ) -> Result<Opening, HandshakeError> {
+    ask_discover(bridge, timeout)
+        .await?
+        .map_err(|discover| HandshakeError::Refused { initialize: Box::new(initialize), discover })
+}
+
+async fn ask_discover(
+    bridge: &Bridge,
+    timeout: Duration,
+) -> Result<Result<Opening, Box<RpcError>>, HandshakeError> {
     bridge.set_era(Era::Discover);
     match ask(bridge, "server/discover", Bytes::from_static(b"{}"), timeout).await? {
-        Ok(answer) => Ok(Opening { peer: read_discover(&answer.value)?, answer: answer.bytes }),
-        Err(discover) => Err(HandshakeError::Refused {
-            initialize: Box::new(initialize),
-            discover: Box::new(discover),
-        }),
+        Ok(answer) => Ok(Ok(Opening { peer: read_discover(&answer.value)?, answer: answer.bytes })),
+        Err(refusal) => Ok(Err(Box::new(refusal))),
     }
 }
 

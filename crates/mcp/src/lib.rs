@@ -33,6 +33,7 @@ pub use caller::{Caller, ClientId, Question};
 pub use framing::{Frame, LineReader};
 pub use handshake::{
     HandshakeError, LATEST_WITH_INITIALIZE, MODERN, Opening, handshake, handshake_as,
+    handshake_stateless,
 };
 pub use listing::{Listing, collect_pages};
 pub use members::{member, member_beginning};

@@ -32,7 +32,7 @@ pub use remote::RemoteLauncher;
 pub use rotating::{RotatingFile, Rotation};
 pub use server::{
     Asking, CallFailure, LogFeed, Notice, PrivateServer, Recorder, ServerHandle, ServerLog,
-    Snapshot,
+    Snapshot, StatelessServer,
 };
 pub use supervisor::{Supervisor, SupervisorConfig};
 pub use trace::{CallTrace, Origin};

@@ -35,6 +35,7 @@ pub(crate) fn explain_refusal(error: &HandshakeError, signed: bool) -> Explanati
             "check that the server is well; if it needs longer to answer at first, raise `start_timeout_ms`",
         ),
         HandshakeError::Refused { .. }
+        | HandshakeError::NotStateless(_)
         | HandshakeError::NoCommonRevision(_)
         | HandshakeError::Nonsense { .. }
         | HandshakeError::Ended => (

@@ -270,6 +270,8 @@ impl Supervisor {
             noise: Arc::new(AtomicU64::new(0)),
             calls: inner.calls.clone(),
             notices: Notices::default(),
+            stateless_notices: Notices::default(),
+            not_stateless: ArcSwapOption::empty(),
             reach: Reach::new(inner.config.daemon_id),
             memory: inner.config.memory.server(id),
             means: Means {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use cofer_mcp::{ClientId, member};
+use cofer_mcp::{ClientId, member, read_object};
 use cofer_model::TraceParent;
 use cofer_supervisor::Origin;
 
@@ -97,9 +97,64 @@ pub(super) fn with_meta(params: Option<&Bytes>, members: &[u8]) -> Bytes {
     }
 }
 
+/// Members of `_meta` that only the stateless protocol has.
+const ENVELOPE: [&str; 4] = [
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+    "io.modelcontextprotocol/logLevel",
+];
+
+/// Params for a connection that `initialize` opened. The Python SDK refuses requests with the
+/// envelope of the stateless protocol there.
+pub(super) fn without_envelope(params: &Bytes) -> Bytes {
+    let Some(meta) = member(params, "_meta").filter(|meta| meta.starts_with(b"{")) else {
+        return params.clone();
+    };
+    let mut kept: Vec<Vec<u8>> = Vec::new();
+    let mut any = false;
+    let read = read_object(meta, |key, value| {
+        if is_envelope(key) {
+            any = true;
+        } else {
+            kept.push([b"\"", key, b"\":", value].concat());
+        }
+    });
+    if read.is_err() || !any {
+        return params.clone();
+    }
+    super::rpc::replace(params, meta, &[b"{", &kept.join(&b","[..])[..], b"}"].concat())
+}
+
+/// Whether a key, as it stands in the text, is one of the envelope's. Some encoders escape `/`.
+fn is_envelope(key: &[u8]) -> bool {
+    let is_one = |key: &[u8]| ENVELOPE.iter().any(|name| name.as_bytes() == key);
+    if !key.contains(&b'\\') {
+        return is_one(key);
+    }
+    let quoted = [b"\"", key, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).is_ok_and(|key| is_one(key.as_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_envelope_is_removed_and_other_members_of_meta_stay() {
+        let check = |params: &'static str| without_envelope(&Bytes::from_static(params.as_bytes()));
+        assert_eq!(
+            check(concat!(
+                r#"{"a":1.0,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+                r#""progressToken":"p\u00e9","io.modelcontextprotocol/clientInfo":{"name":"c"},"#,
+                r#""io.modelcontextprotocol\/clientCapabilities":{},"x":[1e3]}}"#,
+            )),
+            r#"{"a":1.0,"_meta":{"progressToken":"p\u00e9","x":[1e3]}}"#
+        );
+        for same in [r#"{"a":{"_meta":{}}}"#, r#"{"_meta":{"x":1}}"#, "{}"] {
+            assert_eq!(check(same), same);
+        }
+    }
 
     #[test]
     fn meta_is_added_to_what_is_there() {

@@ -6,7 +6,9 @@
 //!  stateless    ──►  discover      as it is
 //!  session      ──►  discover      says who asks; a result that wants input becomes questions
 //!                                  to the client, and the request is sent again (`rounds`)
-//!  stateless    ──►  initialize    the result gets what the newer era wants in it; a question
+//!  stateless    ──►  initialize    over the server's second connection, as it is, if the server
+//!                                  speaks both protocols; else without the envelope in `_meta`:
+//!                                  the result gets what the newer era wants in it; a question
 //!                                  of the server's becomes a result that wants input (`held`),
 //!                                  and so does a URL that is to be opened first (`urls`)
 //! ```
@@ -15,7 +17,7 @@ use bytes::Bytes;
 use cofer_mcp::{Era, MODERN, member};
 use serde_json::{Value, json};
 
-use super::asker::{Asker, AskerEra, with_meta};
+use super::asker::{Asker, AskerEra, with_meta, without_envelope};
 use super::rounds;
 use super::rpc::{Answer, Fault, INVALID_PARAMS, RESOURCE_NOT_FOUND, text_member, with_members};
 use super::session::Session;
@@ -49,6 +51,10 @@ pub(super) async fn forward(
             Box::pin(rounds::call(upstream, asker, method, params)).await
         }
         (AskerEra::Stateless(stateless), Era::Initialize) => {
+            if let Some(second) = Box::pin(upstream.stateless()).await {
+                return send(&second, asker, method, params).await;
+            }
+            let params = params.map(|params| without_envelope(&params));
             let call = urls::call(upstream, asker, stateless, method, params.clone());
             let answer = Box::pin(call).await;
             modernise(method, params.as_ref(), answer)

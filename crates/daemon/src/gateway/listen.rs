@@ -191,12 +191,17 @@ async fn abilities(gateway: &Gateway, door: &Door) -> Result<CanTell, Fault> {
             Ok(CanTell { changes: CHANGES.map(|(kind, _)| kind).to_vec(), subscribe: true })
         }
         Door::One(handle) => {
-            gateway.watch(handle);
-            let peer = match gateway.known_peer(handle) {
+            let watcher = gateway.watch(handle);
+            let peer = if handle.peer().is_none() { gateway.known_peer(handle) } else { None };
+            let peer = match peer {
                 Some(peer) => Some(peer),
                 None => {
-                    let upstream = Upstream::shared(handle.clone());
+                    let mut upstream = Upstream::shared(handle.clone());
                     upstream.ready().await?;
+                    if let Some(second) = upstream.stateless().await {
+                        watcher.stateless.ready().await;
+                        upstream = second;
+                    }
                     upstream.peer_when_known().await
                 }
             };
@@ -226,7 +231,11 @@ async fn watch_all(
         let Some((handle, own_uri)) = owner(gateway, door, uri).await else {
             continue;
         };
-        if gateway.watch(&handle).subscribe(client, &own_uri).await.is_ok() {
+        let watcher = gateway.watch(&handle);
+        if handle.stateless().await.is_some() {
+            watcher.stateless.subscribe(client, &own_uri).await;
+            watched.push(uri.to_owned());
+        } else if watcher.subscribe(client, &own_uri).await.is_ok() {
             watched.push(uri.to_owned());
         }
     }

@@ -50,6 +50,7 @@ mod ui_uris;
 mod upstream;
 mod urls;
 mod watch;
+mod watch_stateless;
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -302,8 +303,10 @@ impl Gateway {
             "notifications/subscriptions/acknowledged" => {}
             _ => {
                 self.tell_sessions(notification, |session| session.opening.door.is_server(id));
+                // Clients of 2026-07-28 use the second connection, whose lists may differ.
+                let is_second = watcher.handle.open_stateless().is_some();
                 for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-                    if kind.changed() == method {
+                    if kind.changed() == method && !is_second {
                         self.0.listeners.list_changed(watcher.handle.memory(), Some(id), kind);
                     }
                 }

@@ -350,6 +350,11 @@ impl Call {
                 Stage::Over => return None,
             };
             match step {
+                Step::Related(Related::Asked(inquiry)) if self.answers_itself(&inquiry) => {
+                    if let Some(answer) = inquiry.default_answer() {
+                        inquiry.answer(Ok(answer)).await;
+                    }
+                }
                 Step::Related(related) => {
                     if let Some(message) = self.related(related) {
                         return Some(Next::Message(message));
@@ -359,6 +364,13 @@ impl Call {
                 Step::Cancelled => self.stage = Stage::Over,
             }
         }
+    }
+
+    /// Whether the client cannot be asked this, and the answer is known without it.
+    fn answers_itself(&self, inquiry: &Inquiry) -> bool {
+        let (method, params) = (&inquiry.method, inquiry.params.as_deref());
+        inquiry.default_answer().is_some()
+            && self.abilities.lacks_capability(method, params).is_some()
     }
 
     fn related(&mut self, related: Related) -> Option<Bytes> {
@@ -393,6 +405,14 @@ impl Call {
         };
         let mut inquiries = std::mem::take(&mut self.asked);
         inquiries.extend(drive.running().take_questions());
+        let (known, inquiries): (Vec<_>, Vec<_>) =
+            inquiries.into_iter().partition(|inquiry| self.answers_itself(inquiry));
+        for inquiry in known {
+            if let Some(answer) = inquiry.default_answer() {
+                // In a task: the server may not read its stdin now.
+                self.gateway.0.tasks.spawn(inquiry.answer(Ok(answer)));
+            }
+        }
         for inquiry in &inquiries {
             let (method, params) = (&inquiry.method, inquiry.params.as_deref());
             if let Some(fault) = self.abilities.lacks_capability(method, params) {

@@ -36,7 +36,7 @@ pub(super) fn negotiate(wanted: &str) -> &'static str {
 
 /// The answer to `initialize`.
 pub(super) async fn initialized(gateway: &Gateway, door: &Door, version: &str) -> Answer {
-    let Introduction { capabilities, info, instructions } = introduce(gateway, door).await?;
+    let Introduction { capabilities, info, instructions } = introduce(gateway, door, false).await?;
     let mut result =
         json!({"protocolVersion": version, "capabilities": capabilities, "serverInfo": info});
     if let Some(instructions) = instructions {
@@ -47,7 +47,8 @@ pub(super) async fn initialized(gateway: &Gateway, door: &Door, version: &str) -
 
 /// The answer to `server/discover`.
 pub(super) async fn discovered(gateway: &Gateway, door: &Door) -> Answer {
-    let Introduction { mut capabilities, info, instructions } = introduce(gateway, door).await?;
+    let Introduction { mut capabilities, info, instructions } =
+        introduce(gateway, door, true).await?;
     if let Some(capabilities) = capabilities.as_object_mut() {
         // What the newer era knows by this name is something else.
         capabilities.remove("tasks");
@@ -71,19 +72,28 @@ pub(super) fn supported() -> Vec<&'static str> {
     std::iter::once(MODERN).chain(WITH_SESSIONS.into_iter().rev()).collect()
 }
 
-async fn introduce(gateway: &Gateway, door: &Door) -> Result<Introduction, Fault> {
+async fn introduce(gateway: &Gateway, door: &Door, stateless: bool) -> Result<Introduction, Fault> {
     match door {
-        Door::One(handle) => introduce_one(gateway, handle).await,
+        Door::One(handle) => introduce_one(gateway, handle, stateless).await,
         Door::All => Ok(introduce_all(gateway)),
     }
 }
 
-async fn introduce_one(gateway: &Gateway, handle: &ServerHandle) -> Result<Introduction, Fault> {
-    let upstream = Upstream::shared(handle.clone());
-    let peer = match gateway.known_peer(handle) {
+async fn introduce_one(
+    gateway: &Gateway,
+    handle: &ServerHandle,
+    stateless: bool,
+) -> Result<Introduction, Fault> {
+    let starting = if handle.peer().is_none() { gateway.known_peer(handle) } else { None };
+    let mut upstream = Upstream::shared(handle.clone());
+    let peer = match starting {
         Some(peer) => peer,
         None => {
             upstream.ready().await?;
+            // Its capabilities may differ between the two protocols.
+            if stateless && let Some(second) = upstream.stateless().await {
+                upstream = second;
+            }
             let peer = upstream.peer_when_known().await;
             peer.ok_or_else(|| Fault::not_connected(&upstream.name(), handle.snapshot().status))?
         }

@@ -65,6 +65,14 @@ impl Inquiry {
         }
     }
 
+    /// The answer for a client that cannot be asked, if there is one that is true of it: a client
+    /// without the capability has no roots. Servers ask because the shared connection declares
+    /// what any of its clients may have; an error would fail the tool call of a client that the
+    /// server would not have asked on a connection of its own.
+    pub(super) fn default_answer(&self) -> Option<Bytes> {
+        (self.method == "roots/list").then(|| Bytes::from_static(br#"{"roots":[]}"#))
+    }
+
     pub(super) async fn refuse(self, fault: &Fault) {
         self.answer(Err(fault.to_rpc_error())).await;
     }

@@ -50,6 +50,10 @@ impl LevelVote {
             return None;
         };
         let level = stateless.level?;
+        // A server that speaks the stateless protocol reads the level in the request itself.
+        if Box::pin(Upstream::shared(handle.clone()).stateless()).await.is_some() {
+            return None;
+        }
         let client = stateless.client.0;
         let vote = Self { gateway: gateway.clone(), client };
         let watcher = gateway.watch(handle);

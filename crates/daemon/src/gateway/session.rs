@@ -192,7 +192,10 @@ impl Session {
     /// the client cannot be asked, or `memory` has no room, the server's request is refused.
     pub(super) async fn ask(&self, inquiry: Inquiry, memory: &Arc<Budget>) -> Option<Charged> {
         if let Some(fault) = self.abilities.lacks(&inquiry.method, inquiry.params.as_deref()) {
-            inquiry.refuse(&fault).await;
+            match inquiry.default_answer() {
+                Some(answer) => inquiry.answer(Ok(answer)).await,
+                None => inquiry.refuse(&fault).await,
+            }
             return None;
         }
         match self.keep(inquiry, memory) {

@@ -1,4 +1,5 @@
-//! The server that does the work: the process that all clients share, or one client's own.
+//! The server that does the work: the process that all clients share, its connection in the
+//! stateless protocol, or one client's own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofer_mcp::{Caller, Era};
 use cofer_model::{CallSource, ErrorKind, PeerInfo, ServerId};
-use cofer_supervisor::{Asking, Notice, PrivateServer, ServerHandle};
+use cofer_supervisor::{Asking, Notice, PrivateServer, ServerHandle, StatelessServer};
 use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 
@@ -21,6 +22,8 @@ const A_MOMENT: Duration = Duration::from_secs(5);
 pub(super) struct Upstream {
     handle: ServerHandle,
     own: Option<Arc<Own>>,
+    /// Its connection for clients of 2026-07-28, beside the one that `initialize` opened.
+    stateless: Option<StatelessServer>,
 }
 
 /// A private process and its place among the limited number of them. Fields drop in order: the
@@ -40,7 +43,7 @@ impl std::ops::Deref for Own {
 
 impl Upstream {
     pub(super) fn shared(handle: ServerHandle) -> Self {
-        Self { handle, own: None }
+        Self { handle, own: None, stateless: None }
     }
 
     pub(super) fn own(
@@ -48,7 +51,16 @@ impl Upstream {
         server: PrivateServer,
         slot: OwnedSemaphorePermit,
     ) -> Self {
-        Self { handle, own: Some(Arc::new(Own { server, _slot: slot })) }
+        Self { handle, own: Some(Arc::new(Own { server, _slot: slot })), stateless: None }
+    }
+
+    /// The same server over its connection in the stateless protocol; none if it has no second one.
+    pub(super) async fn stateless(&self) -> Option<Self> {
+        if self.own.is_some() {
+            return None;
+        }
+        let stateless = self.handle.stateless().await?;
+        Some(Self { handle: self.handle.clone(), own: None, stateless: Some(stateless) })
     }
 
     pub(super) fn is_own(&self) -> bool {
@@ -68,9 +80,10 @@ impl Upstream {
     }
 
     pub(super) fn peer(&self) -> Option<Arc<PeerInfo>> {
-        match &self.own {
-            Some(own) => own.peer().cloned().map(Arc::new),
-            None => self.handle.peer(),
+        match (&self.own, &self.stateless) {
+            (Some(own), _) => own.peer().cloned().map(Arc::new),
+            (None, Some(stateless)) => Some(Arc::clone(stateless.peer())),
+            (None, None) => self.handle.peer(),
         }
     }
 
@@ -132,9 +145,10 @@ impl Upstream {
             origin: asker.map(Asker::origin).unwrap_or_default(),
             ..Asking::new(method, params)
         };
-        let called = match &self.own {
-            Some(own) => own.call_by(asking).await,
-            None => self.handle.call_by(asking).await,
+        let called = match (&self.own, &self.stateless) {
+            (Some(own), _) => own.call_by(asking).await,
+            (None, Some(stateless)) => stateless.call_by(asking).await,
+            (None, None) => self.handle.call_by(asking).await,
         };
         called.map_err(|failure| Fault::of_call(&self.name(), failure))
     }

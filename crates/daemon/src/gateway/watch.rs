@@ -23,6 +23,7 @@ use super::level::Level;
 use super::lists::{List, ListKind, catalogue_bytes};
 use super::rpc::{Answer, Fault, METHOD_NOT_FOUND};
 use super::upstream::Upstream;
+use super::watch_stateless::StatelessWatch;
 
 /// How long a server that is starting is waited for before its lists are asked.
 const START: Duration = Duration::from_secs(24 * 60 * 60);
@@ -51,6 +52,8 @@ pub(super) struct Watcher {
     relisten: Notify,
     /// The arguments of its tools that are carried by headers.
     pub(super) mirrored: MirroredArguments,
+    /// Subscriptions at its second connection.
+    pub(super) stateless: StatelessWatch,
     pub(super) ended: CancellationToken,
 }
 
@@ -73,6 +76,7 @@ impl Watcher {
             known: AtomicU64::new(0),
             relisten: Notify::new(),
             mirrored: MirroredArguments::default(),
+            stateless: StatelessWatch::default(),
             ended: CancellationToken::new(),
         }
     }
@@ -81,7 +85,12 @@ impl Watcher {
     pub(super) async fn run(self: Arc<Self>, gateway: Gateway) {
         let notices = self.handle.notices();
         let work = async {
-            tokio::join!(self.hear(notices, &gateway), self.keep_lists(&gateway), self.listen());
+            tokio::join!(
+                self.hear(notices, &gateway),
+                self.keep_lists(&gateway),
+                self.listen(),
+                self.stateless.run(&self.handle, &gateway),
+            );
         };
         self.ended.run_until_cancelled(work).await;
     }
@@ -103,11 +112,8 @@ impl Watcher {
 
     /// Whom an update of this resource concerns.
     pub(super) fn watchers_of(&self, uri: &str) -> HashSet<u64> {
-        let is_within = |watched: &str| {
-            uri.strip_prefix(watched).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         let state = self.lock();
-        let watched = state.watched.iter().filter(|(watched, _)| is_within(watched));
+        let watched = state.watched.iter().filter(|(watched, _)| is_within(uri, watched));
         watched.flat_map(|(_, clients)| clients.iter().copied()).collect()
     }
 
@@ -185,10 +191,12 @@ impl Watcher {
         let state = self.lock();
         state.levels.contains_key(&client)
             || state.watched.values().any(|clients| clients.contains(&client))
+            || self.stateless.knows(client)
     }
 
     /// A client is gone.
     pub(super) async fn forget_client(&self, client: u64) {
+        self.stateless.forget_client(client);
         let uris: Vec<String> = {
             let mut state = self.lock();
             state.levels.remove(&client);
@@ -375,6 +383,11 @@ impl Watcher {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether an update of `uri` is one of the `watched` resource, or of one below it.
+pub(super) fn is_within(uri: &str, watched: &str) -> bool {
+    uri.strip_prefix(watched).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 async fn tell_level(upstream: &Upstream, level: Level) -> Answer {

@@ -78,7 +78,7 @@ impl Speaking {
     }
 
     /// A conversation with the server at `url`.
-    fn over_http(&self, url: &str) -> Result<HttpTalk, HandshakeError> {
+    pub(super) fn over_http(&self, url: &str) -> Result<HttpTalk, HandshakeError> {
         let failed = |reason: String| HandshakeError::Nonsense { method: "initialize", reason };
         // What runs on this machine is never reached through a proxy.
         let proxies = ProxySettings::default();

@@ -19,6 +19,7 @@ use super::report::Reporter;
 use super::restart::{CrashHistory, STABLE, patience};
 use super::run::{Opened, Outlets, Run};
 use super::start_clock::open_in_time;
+use super::stateless::close_stateless;
 use crate::fence::FENCE_GRACE;
 use crate::launch::Launcher;
 use crate::supervisor::Graces;
@@ -250,8 +251,9 @@ impl Driver {
     }
 
     async fn crashed(&mut self, run: Run, exit: Option<Exit>, well: Duration) -> Next {
-        self.parts.handle.set_live(None);
+        let before = self.parts.handle.set_live(None);
         self.parts.reporter.leaving(run.facts());
+        close_stateless(before, self.parts.graces.stop).await;
         let explanation = run.explanation().await;
         let stderr = run.clear().await;
         let success = exit.is_some_and(Exit::is_success);
@@ -426,11 +428,12 @@ impl Driver {
 
     /// Stops what runs and goes where an order led.
     async fn stop(&self, run: Run, leave: Leave) -> Next {
-        self.parts.handle.set_live(None);
+        let before = self.parts.handle.set_live(None);
         tracing::info!(target: "MCP", server = %self.spec.name, pid = run.pid(), "stopping");
         self.parts.reporter.leaving(run.facts());
         let fence = &self.parts.handle.means.fence;
-        let how = run.stop(leave.grace, fence.out_of_time()).await;
+        let stopped = run.stop(leave.grace, fence.out_of_time());
+        let (how, ()) = tokio::join!(stopped, close_stateless(before, leave.grace));
         self.parts.reporter.process_stopped(how, leave.grace);
         leave.next
     }

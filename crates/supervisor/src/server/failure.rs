@@ -167,6 +167,7 @@ fn refused(error: &NotReady, stderr: Option<String>) -> Failure {
         ),
         NotReady::Handshake(
             HandshakeError::Refused { .. }
+            | HandshakeError::NotStateless(_)
             | HandshakeError::NoCommonRevision(_)
             | HandshakeError::Nonsense { .. },
         ) => (

@@ -25,6 +25,7 @@ use super::notices::{Notice, Notices};
 use super::private::PrivateServer;
 use super::reach::Reach;
 use super::snapshot::Snapshot;
+use super::stateless::{StatelessServer, StatelessSlot};
 use crate::calls::{Beginning, CallRecorder, Start};
 use crate::fence::Fence;
 use crate::launch::{Facts, Launcher, Running};
@@ -49,6 +50,10 @@ pub(crate) struct HandleParts {
     pub(crate) noise: Arc<AtomicU64>,
     pub(crate) calls: CallRecorder,
     pub(crate) notices: Notices,
+    /// Notifications of its connection in the stateless protocol, beside the first one.
+    pub(crate) stateless_notices: Notices,
+    /// The spec whose server refused such a connection; it is not probed again.
+    pub(crate) not_stateless: ArcSwapOption<ServerSpec>,
     pub(crate) reach: Reach,
     /// The memory that its messages may use, also those of its private processes.
     pub(crate) memory: Arc<Budget>,
@@ -65,12 +70,14 @@ pub(crate) struct Means {
 
 impl HandleParts {
     /// Lets calls through to what runs now, or to nothing.
-    pub(crate) fn set_live(&self, live: Option<Live>) {
+    /// Returns what ran before.
+    pub(crate) fn set_live(&self, live: Option<Live>) -> Option<Arc<Live>> {
         let is_up = live.is_some();
-        let was_up = self.live.swap(live.map(Arc::new)).is_some();
-        if is_up || was_up {
+        let before = self.live.swap(live.map(Arc::new));
+        if is_up || before.is_some() {
             self.notices.tell(if is_up { Notice::Up } else { Notice::Down });
         }
+        before
     }
 }
 
@@ -116,6 +123,8 @@ pub(crate) struct Live {
     /// None where it does not speak MCP.
     pub(crate) bridge: Option<Bridge>,
     pub(crate) running: Arc<dyn Running>,
+    /// Its connection in the stateless protocol, where the first one is not.
+    pub(crate) stateless: StatelessSlot,
 }
 
 /// Why a call has no result.
@@ -182,7 +191,11 @@ impl ServerHandle {
     /// What it uses, while it is ready. May block the thread for a moment.
     pub async fn usage(&self) -> Option<Usage> {
         let live = self.parts.live.load_full()?;
-        live.running.usage().await
+        let usage = live.running.usage().await?;
+        Some(match live.stateless.usage().await {
+            Some(second) => sum(usage, second),
+            None => usage,
+        })
     }
 
     /// What isolation is in force, while it is ready. May block the thread for a moment.
@@ -327,6 +340,26 @@ impl ServerHandle {
         self.bridge().map(drop)
     }
 
+    /// Its connection in the stateless protocol, if the first one was opened by `initialize` and
+    /// the server speaks both. It is opened here, once for all that wait; none if the server refuses.
+    pub async fn stateless(&self) -> Option<StatelessServer> {
+        let live = self.parts.live.load_full()?;
+        if live.bridge.as_ref()?.era() == Era::Discover {
+            return None;
+        }
+        live.stateless.get(self).await
+    }
+
+    /// The same connection, if it is open now.
+    pub fn open_stateless(&self) -> Option<StatelessServer> {
+        self.parts.live.load().as_ref()?.stateless.now(self)
+    }
+
+    /// The notifications of the connections that [`Self::stateless`] opens, from now on.
+    pub fn stateless_notices(&self) -> broadcast::Receiver<Arc<Notice>> {
+        self.parts.stateless_notices.subscribe()
+    }
+
     /// Starts a process of its own for one client, given its params of `initialize`. What the
     /// process asks while it works on no call goes to `caller`, where there is one.
     pub async fn open_private(
@@ -375,5 +408,16 @@ impl ServerHandle {
             Some(live) => live.bridge.clone().ok_or(CallFailure::NoMcp),
             None => Err(CallFailure::NotConnected { status: self.snapshot().status }),
         }
+    }
+}
+
+/// The usage of two processes of one server together.
+fn sum(first: Usage, second: Usage) -> Usage {
+    let disk = [first.disk_bytes, second.disk_bytes].into_iter().flatten();
+    Usage {
+        cpu_percent: first.cpu_percent + second.cpu_percent,
+        memory_bytes: first.memory_bytes + second.memory_bytes,
+        pids: first.pids + second.pids,
+        disk_bytes: disk.reduce(|a, b| a + b),
     }
 }

@@ -18,7 +18,8 @@
 //! for why it did not last (`package_cache` those for a damaged cache of npm or uv), and `report` tells them;
 //! `start_clock` is the start timeout. `snapshot` is what everybody else sees,
 //! `handle` the way in, `log` what the server said, `notices` what it said unasked, `private`
-//! a further process of it that serves one client, and `reach` the Cofer daemons behind it.
+//! a further process of it that serves one client, `stateless` its connection in the stateless
+//! protocol beside the one that `initialize` opened, and `reach` the Cofer daemons behind it.
 //!
 //! A container whose engine is away is in `error` and stays switched on: its driver looks
 //! again and again, and starts it when the engine is back.
@@ -39,6 +40,7 @@ mod restart;
 mod run;
 mod snapshot;
 mod start_clock;
+mod stateless;
 mod stop;
 mod tool_lines;
 
@@ -56,6 +58,7 @@ pub use report::Recorder;
 pub(crate) use report::Reporter;
 pub(crate) use snapshot::Publisher;
 pub use snapshot::Snapshot;
+pub use stateless::StatelessServer;
 pub(crate) use tool_lines::ToolStep;
 
 #[cfg(test)]

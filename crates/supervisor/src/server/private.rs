@@ -77,7 +77,7 @@ impl PrivateServer {
         permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Self, Failure> {
         let parts = &handle.parts;
-        let spec = spec_of_its_own(&handle.spec(), LAST.fetch_add(1, Ordering::Relaxed));
+        let spec = spec_of_further_process(&handle.spec(), "session");
         let log_position = parts.log.position();
         let launched = timeout(LAUNCH, parts.means.launcher.launch(parts.id, &spec)).await;
         let launched = launched.map_err(|_| launched_too_slowly(LAUNCH))??;
@@ -161,9 +161,14 @@ impl PrivateServer {
     }
 }
 
-/// The same server beside itself: nothing of it may be meant for one alone.
-fn spec_of_its_own(spec: &ServerSpec, number: u64) -> ServerSpec {
-    let suffix = format!("-session-{number}");
+/// The spec of a further process beside the server's first one: its name and its published ports
+/// are taken by that. `purpose` becomes part of the name.
+pub(super) fn spec_of_further_process(spec: &ServerSpec, purpose: &str) -> ServerSpec {
+    numbered(spec, purpose, LAST.fetch_add(1, Ordering::Relaxed))
+}
+
+fn numbered(spec: &ServerSpec, purpose: &str, number: u64) -> ServerSpec {
+    let suffix = format!("-{purpose}-{number}");
     let kept = spec.name.as_str().chars().take(64 - suffix.len()).collect::<String>();
     let ports = spec.ports.iter().map(|port| PortMapping { host: 0, ..*port }).collect();
     let name = ServerName::new(&format!("{kept}{suffix}")).unwrap_or_else(|_| spec.name.clone());
@@ -183,7 +188,7 @@ mod tests {
         let ports = json!([{"container": 80, "host": 8080}]);
         let body = json!({"name": name, "image": "localhost/i", "ports": ports});
         let spec = parse_registration(body).unwrap();
-        let own = spec_of_its_own(&spec, 12);
+        let own = numbered(&spec, "session", 12);
         assert_eq!(own.name.as_str(), format!("{}-session-12", &name[..53]));
         assert_eq!((own.ports[0].container, own.ports[0].host), (80, 0));
     }

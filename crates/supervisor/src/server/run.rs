@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, Listener, Opening, handshake, handshake_as};
+use cofer_mcp::{
+    Bridge, BridgeConfig, HandshakeError, Listener, Opening, handshake, handshake_as,
+    handshake_stateless,
+};
 use cofer_model::{
     Budget, DAEMONS_NOTIFICATION, DaemonIds, Exit, HeartbeatSpec, LogStream, PeerInfo,
 };
@@ -22,6 +25,7 @@ use super::health::{change_of_health, change_of_http_health, change_of_port};
 use super::log::{ServerLog, pump_log, text_of};
 use super::notices::{Notice, Notices};
 use super::reach::Reach;
+use super::stateless::StatelessSlot;
 use super::stop::{Stopped, ask_to_end};
 use crate::launch::{Door, Explanation, Facts, Launched, Running};
 
@@ -41,6 +45,8 @@ pub(super) struct Run {
     speaking: Speaking,
     /// Ends the conversation over HTTP, which nobody on the other side ends.
     hang_up: Option<DropGuard>,
+    /// Where it speaks MCP over HTTP.
+    mcp_url: Option<String>,
     log: Arc<ServerLog>,
     /// Where the log stood when it was launched.
     log_position: u64,
@@ -80,15 +86,8 @@ impl Run {
         reach.clear();
         let stderr = pump_log(streams.stderr, Arc::clone(log), LogStream::Stderr);
         let stderr = tasks.spawn(stderr);
-        let listener = Arc::new(Ear {
-            log: Arc::clone(log),
-            noise: Arc::clone(noise),
-            notices,
-            reach: reach.clone(),
-            memory: Arc::clone(&config.memory),
-        });
         noise.store(0, Ordering::Relaxed);
-        let speaking = Speaking { config, listener, tasks: tasks.clone() };
+        let speaking = Speaking::new(config, log, noise, notices, reach.clone(), tasks);
         let bridge = match door {
             None => Some(speaking.over(streams.stdout, streams.stdin)),
             Some(_) => {
@@ -103,6 +102,7 @@ impl Run {
             answers_http: false,
             speaking,
             hang_up: None,
+            mcp_url: None,
             log: Arc::clone(log),
             log_position,
             stderr,
@@ -125,7 +125,11 @@ impl Run {
 
     /// What callers need of it.
     pub(super) fn live(&self) -> Live {
-        Live { bridge: self.bridge.clone(), running: Arc::clone(&self.running) }
+        Live {
+            bridge: self.bridge.clone(),
+            running: Arc::clone(&self.running),
+            stateless: StatelessSlot::new(self.mcp_url.clone()),
+        }
     }
 
     /// The way to speak to it, where it speaks MCP.
@@ -150,6 +154,17 @@ impl Run {
         match self.reach.cycle() {
             Some(daemons) => Err(NotReady::Cycle(daemons)),
             None => opened,
+        }
+    }
+
+    /// Opens the connection in the stateless protocol, at most until `deadline`.
+    pub(super) async fn open_stateless(&self, deadline: Instant) -> Result<Opening, NotReady> {
+        let bridge = self.bridge.as_ref().ok_or(NotReady::Handshake(HandshakeError::Ended))?;
+        let limit = deadline.saturating_duration_since(Instant::now());
+        tokio::select! {
+            biased;
+            opened = handshake_stateless(bridge, limit) => opened.map_err(NotReady::Handshake),
+            _ = self.running.exited() => Err(NotReady::Handshake(HandshakeError::Ended)),
         }
     }
 
@@ -179,6 +194,7 @@ impl Run {
                 let HttpTalk { bridge, hang_up } = talk;
                 self.bridge = Some(bridge);
                 self.hang_up = Some(hang_up);
+                self.mcp_url = Some(url.clone());
                 Ok(Opened { peer: Some(*peer), answer: None, mcp_endpoint: Some(url) })
             }
             Found::OpenPort { http } => {
@@ -294,6 +310,26 @@ struct Ear {
     notices: Notices,
     reach: Reach,
     memory: Arc<Budget>,
+}
+
+impl Speaking {
+    pub(super) fn new(
+        config: BridgeConfig,
+        log: &Arc<ServerLog>,
+        noise: &Arc<AtomicU64>,
+        notices: Notices,
+        reach: Reach,
+        tasks: &TaskTracker,
+    ) -> Self {
+        let listener = Arc::new(Ear {
+            log: Arc::clone(log),
+            noise: Arc::clone(noise),
+            notices,
+            reach,
+            memory: Arc::clone(&config.memory),
+        });
+        Self { config, listener, tasks: tasks.clone() }
+    }
 }
 
 impl Listener for Ear {
