@@ -133,6 +133,19 @@ install_python() {
   "$folder/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" >&2
 }
 
+# python_source LINK PACKAGE==VERSION: the unpacked source distribution of a package of PyPI.
+python_source() {
+  local link=$1 package=$2
+  cached "$link" "$(digest "$package" </dev/null)" install_python_source "$package"
+}
+
+install_python_source() {
+  local package=$1 folder=$2
+  say "fetching the source of $package"
+  "$tools/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$folder" "$package" >&2
+  tar -xzf "$folder"/*.tar.gz -C "$folder" --strip-components 1
+}
+
 # cargo_tool NAME VERSION [OPTION...]: a cargo subcommand; one that the machine has already serves too.
 cargo_tool() {
   local name=$1 version=$2 found
