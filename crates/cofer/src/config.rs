@@ -47,6 +47,8 @@ fn resolve_data_dir(
 pub(crate) struct Target {
     /// Such as `http://127.0.0.1:8787`.
     pub(crate) url: String,
+    /// The daemon's `--public-url`, for links.
+    pub(crate) public_url: Option<String>,
     /// None where nobody has made one yet.
     pub(crate) token: Option<String>,
     /// Where the token is kept, for messages.
@@ -65,11 +67,11 @@ impl Target {
 
     fn resolve(data_dir: &Path, url: Option<&str>, token: Option<String>) -> Result<Self, Failure> {
         let given = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        let (url, absent) = match url.map(str::to_owned).and_then(given) {
-            Some(url) => (url, None),
+        let (url, public_url, absent) = match url.map(str::to_owned).and_then(given) {
+            Some(url) => (url, None, None),
             None => match cofer_daemon::find_daemon(data_dir) {
-                Ok(daemon) => (daemon.url, None),
-                Err(error) => (format!("http://{DEFAULT_LISTEN}"), Some(error.to_string())),
+                Ok(daemon) => (daemon.url, daemon.public_url, None),
+                Err(error) => (format!("http://{DEFAULT_LISTEN}"), None, Some(error.to_string())),
             },
         };
         let token_file = data_dir.join("token");
@@ -77,12 +79,14 @@ impl Target {
             Some(token) => Some(token),
             None => read(&token_file, "the daemon's token")?.and_then(given),
         };
-        Ok(Self { url: url.trim_end_matches('/').to_owned(), token, token_file, absent })
+        let url = url.trim_end_matches('/').to_owned();
+        Ok(Self { url, public_url, token, token_file, absent })
     }
 
     /// The link that opens the console, signed in.
     pub(crate) fn console_link(&self) -> Option<String> {
-        self.token.as_ref().map(|token| format!("{}/#token={token}", self.url))
+        let url = self.public_url.as_ref().unwrap_or(&self.url);
+        self.token.as_ref().map(|token| format!("{url}/#token={token}"))
     }
 }
 

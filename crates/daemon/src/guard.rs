@@ -21,6 +21,7 @@ use crate::api::error::{ApiError, answer_panic};
 use crate::connections::Connection;
 use crate::console;
 use crate::gateway;
+use crate::public_url::PublicUrl;
 use crate::token::Token;
 
 /// What is set on every answer that does not set it itself.
@@ -40,6 +41,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Guard {
     hosts: Vec<String>,
+    public_url: Option<PublicUrl>,
     token: Token,
 }
 
@@ -58,7 +60,12 @@ impl Guard {
             let bare = hosts.iter().filter_map(|host| host.strip_suffix(":80")).map(str::to_owned);
             hosts.extend(bare.collect::<Vec<_>>());
         }
-        Self { hosts, token }
+        Self { hosts, public_url: None, token }
+    }
+
+    /// Accepts the host and the origin of `--public-url` as well.
+    pub(crate) fn with_public_url(self, public_url: Option<PublicUrl>) -> Self {
+        Self { public_url, ..self }
     }
 
     /// Refuses what is not meant for us or was made by a foreign page, then what has no token.
@@ -84,24 +91,36 @@ impl Guard {
         if host && named {
             return Ok(());
         }
-        Err(ApiError::forbidden("the `Host` of this request is not an address of this daemon")
-            .hint(format!("use http://{}", self.hosts.first().map_or("localhost", String::as_str))))
+        let own = self.hosts.first().map_or("localhost", String::as_str);
+        Err(ApiError::forbidden("the `Host` of this request is not an address of this daemon").hint(
+            format!("use http://{own}, or start the daemon with `--public-url` if it is reached by another name"),
+        ))
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let ours = match only(headers, ORIGIN) {
             Ok(None) => true,
-            Ok(Some(origin)) => {
-                origin.split_at_checked(b"http://".len()).is_some_and(|(scheme, host)| {
-                    scheme.eq_ignore_ascii_case(b"http://") && self.knows(host)
-                })
-            }
+            Ok(Some(origin)) => self.is_own_origin(origin, headers),
             Err(Repeated) => false,
         };
         if ours {
             return Ok(());
         }
         Err(ApiError::forbidden("the `Origin` of this request is not this daemon's own"))
+    }
+
+    /// Through a forwarded port the origin is the address in `Host`, which was checked before. Another
+    /// port of this machine is another page: a program that listens there may be anybody's.
+    fn is_own_origin(&self, origin: &[u8], headers: &HeaderMap) -> bool {
+        if self.public_url.as_ref().is_some_and(|url| url.is_origin(origin)) {
+            return true;
+        }
+        let Some((scheme, host)) = origin.split_at_checked(b"http://".len()) else {
+            return false;
+        };
+        let is_requested =
+            || headers.get(HOST).is_some_and(|own| own.as_bytes().eq_ignore_ascii_case(host));
+        scheme.eq_ignore_ascii_case(b"http://") && (self.is_listed(host) || is_requested())
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -116,8 +135,35 @@ impl Guard {
     }
 
     fn knows(&self, host: &[u8]) -> bool {
+        self.is_listed(host)
+            || is_loopback_host(host)
+            || self.public_url.as_ref().is_some_and(|url| url.is_host(host))
+    }
+
+    fn is_listed(&self, host: &[u8]) -> bool {
         self.hosts.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(host))
     }
+}
+
+/// Whether this is a loopback name with any port, as clients send it through `ssh -L`,
+/// `kubectl port-forward` or a container's published port. DNS rebinding cannot produce it: a page
+/// sends the name of its own domain.
+fn is_loopback_host(host: &[u8]) -> bool {
+    let names: [&[u8]; 3] = [b"localhost", b"127.0.0.1", b"[::1]"];
+    names.iter().any(|name| {
+        let Some((start, port)) = host.split_at_checked(name.len()) else {
+            return false;
+        };
+        start.eq_ignore_ascii_case(name) && is_empty_or_port(port)
+    })
+}
+
+fn is_empty_or_port(text: &[u8]) -> bool {
+    let Some(digits) = text.strip_prefix(b":") else {
+        return text.is_empty();
+    };
+    let port = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u16>().ok());
+    port.is_some() && digits.iter().all(u8::is_ascii_digit)
 }
 
 /// Why a request is let through.
@@ -129,9 +175,12 @@ pub(crate) enum Access {
     Token,
 }
 
-/// Where anyone may look: the sign of life, and the console's files, which hold no data.
+/// Paths without data: the health check, the console's files, and `/.well-known/`, under which
+/// nothing is served. MCP clients look there for OAuth metadata: 404 means that there is none, and
+/// 401 makes them start an authorization flow that no route of the daemon can end.
 fn is_open(method: &Method, path: &str) -> bool {
-    matches!(*method, Method::GET | Method::HEAD) && (path == "/healthz" || console::owns(path))
+    matches!(*method, Method::GET | Method::HEAD)
+        && (path == "/healthz" || path.starts_with("/.well-known/") || console::owns(path))
 }
 
 struct Repeated;
@@ -233,10 +282,14 @@ mod tests {
         }
         for host in [
             "evil.example:8787",
-            "127.0.0.1",
-            "127.0.0.1:8788",
-            "localhost",
             "192.168.0.7:8787",
+            "127.0.0.2:8787",
+            "localhost:",
+            "localhost:+80",
+            "localhost:70000",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:8787",
+            "[::1].evil.example",
             "localhost:8787.evil.example",
             "",
         ] {
@@ -246,6 +299,37 @@ mod tests {
         assert_eq!(check(&on_loopback, "/x", &[BEARER]), 403);
         assert_eq!(check(&on_loopback, "/x", &[LOCAL, LOCAL, BEARER]), 403);
         assert_eq!(check(&on_loopback, "http://evil.example/x", &[LOCAL, BEARER]), 403);
+    }
+
+    #[test]
+    fn a_forwarded_port_is_a_host_and_its_own_origin() {
+        let guard = guard("127.0.0.1:8787");
+        for host in ["localhost:9999", "127.0.0.1:9999", "[::1]:9999", "localhost", "127.0.0.1"] {
+            let host = ("host", host);
+            assert_eq!(check(&guard, "/x", &[host, BEARER]), 200, "{host:?}");
+            let origin = format!("http://{}", host.1);
+            assert_eq!(check(&guard, "/x", &[host, BEARER, ("origin", &origin)]), 200, "{origin}");
+            let other = ("origin", "http://localhost:3000");
+            assert_eq!(check(&guard, "/x", &[host, BEARER, other]), 403, "{host:?}");
+        }
+    }
+
+    #[test]
+    fn the_public_url_is_a_host_and_an_origin() {
+        let url = "https://cofer.example.com".parse().unwrap();
+        let guard = guard("127.0.0.1:8787").with_public_url(Some(url));
+        let public = ("host", "cofer.example.com");
+        let origin = ("origin", "https://cofer.example.com");
+        assert_eq!(check(&guard, "/x", &[public, BEARER]), 200);
+        assert_eq!(check(&guard, "/x", &[public, BEARER, origin]), 200);
+        // A proxy that sends its upstream's address as `Host`.
+        assert_eq!(check(&guard, "/x", &[LOCAL, BEARER, origin]), 200);
+        assert_eq!(check(&guard, "/x", &[public, origin]), 401);
+        for origin in ["https://evil.example", "https://cofer.example.com.evil.example"] {
+            assert_eq!(check(&guard, "/x", &[public, BEARER, ("origin", origin)]), 403, "{origin}");
+        }
+        assert_eq!(check(&guard, "/x", &[("host", "evil.example"), BEARER]), 403);
+        assert_eq!(check(&guard, "/x", &[LOCAL, BEARER]), 200);
     }
 
     #[test]
@@ -282,7 +366,14 @@ mod tests {
     #[test]
     fn everything_but_the_sign_of_life_and_the_consoles_files_wants_the_token() {
         let guard = guard("127.0.0.1:8787");
-        for path in ["/healthz", "/", "/assets/console.css", "/servers/x/tools", "/settings"] {
+        for path in [
+            "/healthz",
+            "/",
+            "/assets/console.css",
+            "/servers/x/tools",
+            "/settings",
+            "/.well-known/oauth-protected-resource/mcp",
+        ] {
             assert_eq!(check(&guard, path, &[LOCAL]), 200, "{path}");
             assert_eq!(check_method(&guard, &Method::POST, path, &[LOCAL]), 401, "{path}");
         }

@@ -31,6 +31,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct LocalDaemon {
     /// Such as `http://127.0.0.1:8787`.
     pub url: String,
+    /// The daemon's `--public-url`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
     /// The daemon's process, as the kernel names it.
     #[serde(skip)]
     pub pid: u32,
@@ -80,10 +83,11 @@ impl LocalSocket {
         }
     }
 
-    /// Answers every connection with `url`. One after the other: an answer fits into the buffer of
+    /// Answers every connection with the daemon's addresses. One after the other: an answer fits into the buffer of
     /// a new socket, so that no client can delay another.
-    pub(crate) async fn serve(self, url: String) {
-        let answer = serde_json::to_vec(&LocalDaemon { url, pid: 0 }).unwrap_or_default();
+    pub(crate) async fn serve(self, url: String, public_url: Option<String>) {
+        let daemon = LocalDaemon { url, public_url, pid: 0 };
+        let answer = serde_json::to_vec(&daemon).unwrap_or_default();
         loop {
             match self.0.accept().await {
                 // A client that is gone needs no answer.
@@ -121,11 +125,11 @@ mod tests {
         let mode = fs::metadata(dir.join(NAME)).unwrap().mode();
         assert_eq!(mode & 0o7777, 0o600);
         tokio::select! {
-            () = socket.serve(url.clone()) => unreachable!("it never ends"),
+            () = socket.serve(url.clone(), None) => unreachable!("it never ends"),
             found = async {
                 find(&dir).await.unwrap();
                 find(&dir).await
-            } => assert_eq!(found.unwrap(), LocalDaemon { url, pid: std::process::id() }),
+            } => assert_eq!(found.unwrap(), LocalDaemon { url, public_url: None, pid: std::process::id() }),
         }
 
         // As a daemon that was killed leaves it.

@@ -4,8 +4,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use axum::http::Uri;
+use axum::http::uri::Authority;
 use cofer_model::{FieldError, ServerSpec, parse_remote_url};
 use serde_json::{Map, Value};
+
+use crate::public_url::PublicUrl;
 
 /// Options and variables by which `cofer connect` is sent to another daemon.
 const ELSEWHERE: [&str; 2] = ["--url", "--data-dir"];
@@ -15,13 +19,19 @@ const ELSEWHERE_VARIABLES: [&str; 3] = ["COFER_URL", "COFER_DATA_DIR", "COFER_LI
 #[derive(Debug, Clone)]
 pub(crate) struct OwnEndpoint {
     address: SocketAddr,
+    public_url: Option<PublicUrl>,
     program: Option<PathBuf>,
 }
 
 impl OwnEndpoint {
     /// Of a daemon that listens on `address`, with the port it really has.
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self { address, program: std::env::current_exe().ok() }
+        Self { address, public_url: None, program: std::env::current_exe().ok() }
+    }
+
+    /// It is reached by `--public-url` as well.
+    pub(crate) fn with_public_url(self, public_url: Option<PublicUrl>) -> Self {
+        Self { public_url, ..self }
     }
 
     /// Whether a URL is one of the gateway's endpoints.
@@ -29,11 +39,22 @@ impl OwnEndpoint {
         let Ok(url) = parse_remote_url(text) else {
             return false;
         };
-        let port = url.port_u16().unwrap_or(80);
         let is_gateway = url.path() == "/mcp" || url.path().starts_with("/mcp/");
+        is_gateway && (self.is_public(&url) || self.is_local(&url))
+    }
+
+    fn is_public(&self, url: &Uri) -> bool {
+        let authority = url.authority().map_or("", Authority::as_str);
+        let scheme = url.scheme_str().unwrap_or_default();
+        self.public_url.as_ref().is_some_and(|public| {
+            public.is_host(authority.as_bytes())
+                && public.origin().starts_with(&format!("{scheme}:"))
+        })
+    }
+
+    fn is_local(&self, url: &Uri) -> bool {
         url.scheme_str() == Some("http")
-            && port == self.address.port()
-            && is_gateway
+            && url.port_u16().unwrap_or(80) == self.address.port()
             && self.is_own_host(url.host().unwrap_or_default())
     }
 
@@ -129,6 +150,13 @@ mod tests {
         }
         let in_network = OwnEndpoint::new("192.168.0.7:80".parse().unwrap());
         assert!(in_network.is_own_url("http://192.168.0.7/mcp"));
+        let public = "https://cofer.example.com".parse().unwrap();
+        let behind_proxy = own().with_public_url(Some(public));
+        assert!(behind_proxy.is_own_url("https://cofer.example.com/mcp"));
+        assert!(behind_proxy.is_own_url("https://Cofer.example.com:443/mcp/fs"));
+        assert!(behind_proxy.is_own_url("http://127.0.0.1:8787/mcp"));
+        assert!(!behind_proxy.is_own_url("http://cofer.example.com/mcp"));
+        assert!(!behind_proxy.is_own_url("https://cofer.example.com/"));
     }
 
     #[test]

@@ -39,6 +39,7 @@ use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::own_endpoint::OwnEndpoint;
 use crate::ownership::{self, Fenced};
+use crate::public_url::PublicUrl;
 use crate::recorder::{CallCounter, StoreRecorder};
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
@@ -55,6 +56,8 @@ const MEMORY_PART: u64 = 4;
 pub struct Config {
     /// Where to listen; port 0 picks a free one.
     pub listen: SocketAddr,
+    /// The address by which clients reach the daemon behind a reverse proxy.
+    pub public_url: Option<PublicUrl>,
     /// Where everything is kept.
     pub data_dir: PathBuf,
     /// The database, where it is not the embedded one.
@@ -80,7 +83,7 @@ pub struct Config {
 pub struct Ready {
     /// Where it listens.
     pub address: SocketAddr,
-    /// The same for a client on this machine.
+    /// For links: `--public-url`, else the address for a client on this machine.
     pub url: String,
     /// The console, with the token that opens it. Not for logs.
     pub console_url: String,
@@ -109,7 +112,7 @@ pub async fn run(
     let connections = Connections::new(connection_limits()?, closing.clone());
     let containers = Arc::new(containers(&config, &data_dir, &*store).await?);
     let parts = (Arc::clone(&store), Arc::clone(&containers));
-    let own = OwnEndpoint::new(address);
+    let own = OwnEndpoint::new(address).with_public_url(config.public_url.clone());
     let app = assemble(&config, &data_dir, own, parts, closing.clone())?;
     let background = TaskTracker::new();
     let mut owner = JoinSet::new();
@@ -124,14 +127,17 @@ pub async fn run(
     app.gateway.restore().await;
     background.spawn(app.gateway.clone().run(app.registry.changes()));
     let url = format!("http://{}", reachable(address));
-    let local = data_dir.bind_socket()?.serve(url.clone());
+    let public_url = config.public_url.as_ref().map(|url| url.origin().to_owned());
+    let local = data_dir.bind_socket()?.serve(url.clone(), public_url.clone());
     background.spawn(closing.clone().run_until_cancelled_owned(local));
     data_dir.write_address(&url)?;
     tracing::info!(target: "START", %address, data_dir = %data_dir.path().display(), servers = count, "the daemon is ready");
+    let url = public_url.unwrap_or(url);
     let console_url = format!("{url}/#token={}", data_dir.token().reveal());
     on_ready(Ready { address, url, console_url });
 
-    let guard = Guard::new(address, data_dir.token().clone());
+    let guard =
+        Guard::new(address, data_dir.token().clone()).with_public_url(config.public_url.clone());
     let front = Front::new(guard, app.clone());
     let serving = listen::serve(listener, front, connections, closing.clone());
     tokio::pin!(serving);

@@ -108,6 +108,11 @@ impl McpClient {
     /// Closes its stdin and waits for its end: its exit code, what was left on stdout, stderr.
     pub async fn close(mut self) -> (Option<i32>, Vec<String>, String) {
         drop(self.stdin.take());
+        self.wait().await
+    }
+
+    /// Waits until it ends by itself: its exit code, what was left on stdout, stderr.
+    pub async fn wait(mut self) -> (Option<i32>, Vec<String>, String) {
         let mut rest = Vec::new();
         while let Some(line) = within("stdout ends", self.stdout.next_line()).await.expect("text") {
             rest.push(line);

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use cofer_e2e::{
-    Daemon, Ended, cofer, command, exemplary, plain_client_with, run, tests_folder, wayward,
+    Daemon, Ended, McpClient, cofer, command, exemplary, plain_client_with, run, tests_folder,
+    wayward,
 };
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use rmcp::model::CallToolRequestParams;
@@ -159,6 +160,35 @@ async fn the_inspectors_command_line_does_so_through_a_command() {
     let daemon = daemon().await;
     let data = format!("COFER_DATA_DIR={}", text(&daemon.data_dir()));
     inspector(&["-e", &data, &Way::Connect.door(&daemon), "connect"], &daemon).await;
+}
+
+/// `mcp-remote` at the endpoint of all servers, with these options and a home of its own.
+fn mcp_remote(daemon: &Daemon, home: &Path, options: &[&str]) -> McpClient {
+    let modules = tests_folder("COFER_TEST_NPM").join("node_modules");
+    let script = modules.join(".bin/mcp-remote").canonicalize().expect("mcp-remote is installed");
+    let (script, url) = (text(&script), Way::Http.door(daemon));
+    let args = [&[script.as_str(), &url], options].concat();
+    // Fails instead of opening a browser of the user's desktop.
+    let env = [("HOME", text(home)), ("BROWSER", "/bin/false".to_owned())];
+    let env = env.each_ref().map(|(name, value)| (*name, value.as_str()));
+    McpClient::start_by(&modules.join(".bin/node"), &args, &env, home)
+}
+
+#[tokio::test]
+async fn mcp_remote_calls_with_the_token_and_ends_without_it() {
+    // covers: GTW-1
+    let daemon = daemon().await;
+    let home = tempfile::tempdir().expect("a temporary directory can be made");
+    let header = format!("Authorization:Bearer {}", daemon.token());
+    let mut client = mcp_remote(&daemon, home.path(), &["--header", &header]);
+    client.initialize().await;
+    let called = client.call("w__echo", json!({"text": "hi"})).await;
+    assert_eq!(called["content"][0]["text"], r#"{"text":"hi"}"#);
+    drop(client);
+    // Without a token it looks for OAuth metadata, finds none, and gives up.
+    let (code, rest, stderr) = mcp_remote(&daemon, home.path(), &[]).wait().await;
+    assert_eq!((code, rest.len()), (Some(1), 0), "{stderr}");
+    assert!(!stderr.contains("Please authorize this client by visiting"), "{stderr}");
 }
 
 /// Lists and calls by a client of the SDK for Rust.

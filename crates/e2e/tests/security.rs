@@ -108,6 +108,61 @@ async fn a_page_from_elsewhere_gets_nothing_even_with_the_token() {
 }
 
 #[tokio::test]
+async fn a_forwarded_port_reaches_the_daemon() {
+    let daemon = Daemon::start().await;
+    for host in ["localhost:9999", "127.0.0.1:9999", "[::1]:9999"] {
+        let origin = format!("http://{host}");
+        let request = daemon.request(Method::GET, "/mcp/servers").header("Host", host);
+        daemon.send(request.header("Origin", origin)).await.expect(200);
+        let page = daemon.raw(Method::GET, "/").header("Host", host);
+        assert_eq!(daemon.send(page).await.status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_public_url_is_accepted_and_used_in_links() {
+    let daemon =
+        Daemon::builder().env("COFER_PUBLIC_URL", "https://cofer.example.com/").start().await;
+    let origin = "https://cofer.example.com";
+    for host in ["cofer.example.com", "cofer.example.com:443", daemon.address()] {
+        let request = daemon.request(Method::GET, "/mcp/servers").header("Host", host);
+        daemon.send(request.header("Origin", origin)).await.expect(200);
+    }
+    let other = daemon.request(Method::GET, "/mcp/servers").header("Host", "example.com");
+    daemon.send(other).await.failure(403, "forbidden");
+    let printed = eventually("the start message is printed", async || {
+        Some(daemon.stderr()).filter(|text| text.contains("Console: "))
+    })
+    .await;
+    assert!(printed.contains("Console: https://cofer.example.com "), "{printed}");
+    let ended = daemon.cli(&["console"]).await;
+    let link = format!("https://cofer.example.com/#token={}", daemon.token());
+    assert_eq!(ended.stdout.trim(), link, "{ended:?}");
+    let own = json!({"name": "own", "url": "https://cofer.example.com/mcp"});
+    daemon.post("/mcp/servers", &own).await.failure(422, "invalid_request");
+    let wrong = Daemon::builder().arg("--public-url").arg("cofer.example.com").try_start().await;
+    let refusal = wrong.err().expect("it is not a URL");
+    assert_eq!(refusal.code, Some(2), "{refusal:?}");
+    assert!(
+        refusal.stderr.contains("`--public-url cofer.example.com` is not a URL"),
+        "{refusal:?}"
+    );
+}
+
+#[tokio::test]
+async fn oauth_metadata_is_not_found_instead_of_forbidden() {
+    let daemon = Daemon::start().await;
+    for path in [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+    ] {
+        daemon.send(daemon.raw(Method::GET, path)).await.failure(404, "not_found");
+    }
+}
+
+#[tokio::test]
 async fn files_are_the_owners_alone() {
     // covers: MGR-58
     let daemon = Daemon::start().await;

@@ -49,7 +49,7 @@ async fn read_request(stream: &mut tokio::net::TcpStream) -> String {
 fn client(url: &str, token: Option<&str>) -> Client {
     let token = token.map(str::to_owned);
     let token_file = PathBuf::from("/d/token");
-    let target = Target { url: url.to_owned(), token, token_file, absent: None };
+    let target = Target { url: url.to_owned(), public_url: None, token, token_file, absent: None };
     Client::new(target).unwrap()
 }
 
@@ -139,7 +139,8 @@ async fn no_daemon_is_told_with_the_address_and_the_way_out() {
 fn an_address_that_is_none_is_refused() {
     for url in ["", "127.0.0.1:8787", "https://example.com", "ftp://x", "http://"] {
         let token_file = PathBuf::new();
-        let target = Target { url: url.to_owned(), token: None, token_file, absent: None };
+        let target =
+            Target { url: url.to_owned(), public_url: None, token: None, token_file, absent: None };
         assert!(matches!(Client::new(target), Err(ClientError::BadUrl { .. })), "{url}");
     }
 }

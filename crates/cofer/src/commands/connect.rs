@@ -167,6 +167,7 @@ mod tests {
         let daemon = Daemon { data_dir: PathBuf::new(), url: None, name: name.map(str::to_owned) };
         daemon.place(&Target {
             url: url.to_owned(),
+            public_url: None,
             token: token.map(str::to_owned),
             token_file: PathBuf::new(),
             absent: None,

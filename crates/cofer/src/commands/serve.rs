@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use cofer_daemon::{Config, Ready};
+use cofer_daemon::{Config, PublicUrl, Ready};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -26,6 +26,10 @@ pub(crate) struct ServeArgs {
     /// Where to listen; port 0 picks a free one
     #[arg(long, env = "COFER_LISTEN", value_name = "ADDRESS:PORT", default_value = config::DEFAULT_LISTEN, hide_env_values = true)]
     listen: SocketAddr,
+    /// The address by which clients reach the daemon behind a reverse proxy, such as
+    /// https://cofer.example.com; accepted as `Host` and `Origin`, and used in links
+    #[arg(long, env = "COFER_PUBLIC_URL", value_name = "URL", hide_env_values = true)]
+    public_url: Option<String>,
     /// A PostgreSQL database instead of the embedded one
     #[arg(long, env = "COFER_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     database_url: Option<String>,
@@ -65,6 +69,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
     let config = Config {
         listen: args.listen,
+        public_url: public_url(args.public_url.as_deref())?,
         data_dir: config::data_dir(global.data_dir.as_deref())?,
         database_url: args.database_url.filter(|url| !url.trim().is_empty()),
         max_message_bytes: args.max_message_bytes as usize,
@@ -81,6 +86,18 @@ pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::new("could not start the runtime").caused_by(error))?;
     runtime.block_on(serve(config))
+}
+
+/// A variable that is set to nothing counts as not set.
+fn public_url(given: Option<&str>) -> Result<Option<PublicUrl>, Failure> {
+    let Some(text) = given.map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    text.parse().map(Some).map_err(|error| {
+        Failure::mistyped(format!("`--public-url {text}` {error}")).hint(
+            "give the address that clients use, such as `--public-url https://cofer.example.com`.",
+        )
+    })
 }
 
 /// The least memory for messages with which the daemon is of use.
@@ -177,6 +194,19 @@ mod tests {
         assert_eq!(console_line(&ready, true), "Console: http://127.0.0.1:8787/#token=secret");
         let elsewhere = console_line(&ready, false);
         assert!(!elsewhere.contains("secret") && elsewhere.contains("cofer console"));
+    }
+
+    #[test]
+    fn a_public_url_is_an_origin_or_nothing() {
+        assert_eq!(public_url(None).unwrap(), None);
+        assert_eq!(public_url(Some(" ")).unwrap(), None);
+        let url = public_url(Some("https://cofer.example.com/")).unwrap().unwrap();
+        assert_eq!(url.origin(), "https://cofer.example.com");
+        let failure = public_url(Some("https://example.com/cofer")).unwrap_err().render();
+        assert!(
+            failure.contains("`--public-url https://example.com/cofer` has a path"),
+            "{failure}"
+        );
     }
 
     #[test]
