@@ -70,9 +70,15 @@ for (const [shape, json] of Object.entries({
 
 test("a name that is taken is left alone unless the person decides otherwise", async ({ daemon, open }) => {
   await daemon.wayward("mine", ["--page", "5"]);
-  await daemon.wayward("yours", ["--page", "5"]);
+  await daemon.register({
+    name: "yours",
+    command: WAYWARD,
+    args: ["--page", "5"],
+    tools_deny: ["fail"],
+    call_timeout_ms: 45_000,
+  });
   const page = await open("/");
-  const command = { command: WAYWARD, args: ["--page", "6"] };
+  const command = { command: WAYWARD, args: ["--page", "6"], includeTools: ["echo"] };
   const dialog = await preview(
     page,
     JSON.stringify({ mcpServers: { mine: command, yours: command, theirs: command } }),
@@ -89,6 +95,11 @@ test("a name that is taken is left alone unless the person decides otherwise", a
   for (const name of ["mine", "also mine", "yours", "theirs"]) await showsStatus(page, name, "Connected");
   const args = Object.fromEntries((await daemon.servers()).map((server) => [server.name, server.args[1]]));
   expect(args).toEqual({ mine: "5", "also mine": "6", yours: "6", theirs: "6" });
+  expect(await daemon.server("yours")).toMatchObject({
+    tools_allow: ["echo"],
+    tools_deny: ["fail"],
+    call_timeout_ms: 45_000,
+  });
 });
 
 test("a template only fills in the form", async ({ daemon, open }) => {

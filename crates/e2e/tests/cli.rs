@@ -265,3 +265,54 @@ async fn a_configuration_is_imported_from_a_file() {
     done(&daemon, &["server", "import", file.to_str().unwrap()]).await;
     daemon.wait_status("one", "ready").await;
 }
+
+#[tokio::test]
+async fn an_import_expands_the_callers_variables_and_keeps_what_the_file_says() {
+    let daemon = Daemon::start().await;
+    let project = tempfile::tempdir().unwrap();
+    std::fs::create_dir(project.path().join(".vscode")).unwrap();
+    std::fs::write(project.path().join(".env"), "FROM_FILE=canary-file-1\n").unwrap();
+    let file = project.path().join(".vscode/mcp.json");
+    let config = json!({"servers": {
+        "one": {
+            "command": "${RUN}", "args": ["--page", "${PAGE:-7}"], "envFile": "${workspaceFolder}/.env",
+            "env": {"KEY": "${env:MY_TOKEN}"}, "timeout": 45, "includeTools": ["env", "echo"],
+        },
+        "two": {"command": wayward_path(), "env": {"KEY": "${NOBODY_HAS_THIS}"}},
+    }});
+    std::fs::write(&file, config.to_string()).unwrap();
+    let data = daemon.data_dir();
+    let (data, wayward) = (data.to_str().unwrap(), wayward_path());
+    let env = [
+        ("COFER_DATA_DIR", data),
+        ("HOME", data),
+        ("RUN", wayward.to_str().unwrap()),
+        ("MY_TOKEN", "canary-1618033988"),
+    ];
+    let import = ["server", "import", file.to_str().unwrap()];
+    let ended = run(&cofer(), &import, &env, "").await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("`${NOBODY_HAS_THIS}` in `env.KEY` has no value"), "{ended:?}");
+    let one = daemon.wait_status("one", "ready").await;
+    assert_eq!(one["args"], json!(["--page", "7"]));
+    assert_eq!(one["tools_allow"], json!(["env", "echo"]));
+    assert_eq!(one["call_timeout_ms"], 45_000);
+    for (name, value) in [("KEY", "canary-1618033988"), ("FROM_FILE", "canary-file-1")] {
+        let read = daemon.tool("one", "env", &json!({ "name": name })).await.tool_text();
+        assert_eq!(read, value);
+        assert!(!daemon.stderr().contains(value) && !ended.stderr.contains(value));
+    }
+    let two = daemon.server("two").await;
+    assert_eq!((&two["enabled"], &two["status"]), (&json!(false), &json!("stopped")));
+    let set = ["server", "set", "one", "--tools-deny", "fail", "--sharing", "per-session"];
+    done(&daemon, &set).await;
+    // Once more, over what is there: other settings stay.
+    let env = [env[0], env[1], env[2], env[3], ("NOBODY_HAS_THIS", "now")];
+    let ended = run(&cofer(), &[&import[..], &["--overwrite"]].concat(), &env, "").await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let one = daemon.server("one").await;
+    assert_eq!((&one["tools_deny"], &one["sharing"]), (&json!(["fail"]), &json!("per_session")));
+    let two = daemon.get("/mcp/servers/two?reveal=true").await.expect(200);
+    assert_eq!(two["environment"]["KEY"], "now");
+    daemon.wait_status("two", "ready").await;
+}

@@ -23,7 +23,7 @@ export function ImportPreview({ servers, onBack, onImported }: Props) {
   const choices = servers.map(
     (server, index) => chosen[index] ?? usualChoice(server, taken(server.name), checks[index]?.data),
   );
-  const run = useImport(existing, onImported);
+  const run = useImport(onImported);
   const count = choices.filter(({ action }) => action !== "skip").length;
   return (
     <div className="space-y-3">

@@ -1,50 +1,33 @@
-// Carries an import out: new servers in one call, those to be overwritten each by a change.
+// Carries an import out: new servers in one request, those to be overwritten in another.
 import { useMutation } from "@tanstack/react-query";
 import { refreshServers } from "../../api/actions";
-import { ApiFailure, request } from "../../api/client";
-import { serverPath } from "../../api/queries";
-import type { Imported, ImportedServer, ServerView } from "../../api/schema";
-import { type Action, type PlannedServer, registrationOf } from "./import-plan";
+import { request } from "../../api/client";
+import type { Imported, ImportedServer } from "../../api/schema";
+import type { Action, PlannedServer } from "./import-plan";
 
 export type Choice = { action: Action; name: string };
 type Order = { servers: PlannedServer[]; choices: Choice[] };
 
-export function useImport(existing: readonly ServerView[], onImported: (results: ImportedServer[]) => void) {
+export function useImport(onImported: (results: ImportedServer[]) => void) {
   return useMutation({
-    mutationFn: (order: Order) => carryOut(order, existing),
+    mutationFn: carryOut,
     onSuccess: onImported,
     onSettled: refreshServers,
   });
 }
 
-async function carryOut({ servers, choices }: Order, existing: readonly ServerView[]): Promise<ImportedServer[]> {
+async function carryOut({ servers, choices }: Order): Promise<ImportedServer[]> {
   const chosen = servers.map((server, index) => ({ server, choice: choices[index]! }));
   const fresh = chosen.filter(({ choice }) => choice.action === "import" || choice.action === "rename");
-  const results: ImportedServer[] = [];
-  if (fresh.length > 0) {
-    const mcpServers = Object.fromEntries(
-      fresh.map(({ server, choice }) => [choice.action === "rename" ? choice.name : server.name, server.source]),
-    );
-    results.push(...(await request<Imported>("/mcp/import", { method: "POST", body: { mcpServers } })).servers);
-  }
-  for (const { server } of chosen.filter(({ choice }) => choice.action === "overwrite")) {
-    const old = existing.find(({ name }) => name === server.name);
-    if (old) results.push(await overwrite(old, server));
-  }
-  return results;
+  const old = chosen.filter(({ choice }) => choice.action === "overwrite");
+  return [...(await importAll(fresh, "/mcp/import")), ...(await importAll(old, "/mcp/import?overwrite=true"))];
 }
 
-async function overwrite(old: ServerView, server: PlannedServer): Promise<ImportedServer> {
-  const { name } = server;
-  try {
-    const nothing = { command: null, image: null, url: null, args: null };
-    const view = await request<ServerView>(serverPath(old.id), {
-      method: "PATCH",
-      body: { ...nothing, ...registrationOf(server) },
-    });
-    return { name, status: "imported", warnings: [], server: view };
-  } catch (error) {
-    if (!(error instanceof ApiFailure)) throw error;
-    return { name, status: "failed", reason: error.message, warnings: [] };
-  }
+/** The daemon maps the fields of the configuration, so that nothing of it is lost on the way. */
+async function importAll(chosen: { server: PlannedServer; choice: Choice }[], path: string): Promise<ImportedServer[]> {
+  if (chosen.length === 0) return [];
+  const mcpServers = Object.fromEntries(
+    chosen.map(({ server, choice }) => [choice.action === "rename" ? choice.name : server.name, server.source]),
+  );
+  return (await request<Imported>(path, { method: "POST", body: { mcpServers } })).servers;
 }

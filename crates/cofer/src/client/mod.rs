@@ -172,8 +172,13 @@ impl Client {
     }
 
     /// Registers the servers of a client's `mcpServers`.
-    pub(crate) async fn import(&self, body: String) -> Result<Answer, ClientError> {
-        self.api(Ask::new(Method::POST, &["mcp", "import"]).body(body)).await
+    pub(crate) async fn import(
+        &self,
+        body: String,
+        overwrite: bool,
+    ) -> Result<Answer, ClientError> {
+        let ask = Ask::new(Method::POST, &["mcp", "import"]).body(body);
+        self.api(if overwrite { ask.query("overwrite", "true") } else { ask }).await
     }
 
     /// Changes a registration.

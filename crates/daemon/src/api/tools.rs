@@ -6,12 +6,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use cofer_model::{ErrorBody, ServerName, ServerSpec, ServerView};
 use cofer_store::StoreError;
-use serde::Serialize;
-use serde_json::{Value, json};
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
 
 use super::error::ApiError;
-use super::extract::{JsonBody, RawBody};
+use super::extract::{JsonBody, Params, RawBody};
 use crate::app::App;
 use crate::import::{ImportEntry, ImportOutcome, parse_import};
 use crate::metrics;
@@ -70,33 +70,54 @@ enum ImportStatus {
     Failed,
 }
 
+/// How to import.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ImportParams {
+    /// Change servers that exist already. Fields that the configuration does not name stay as they
+    /// are, but for those that say how the server is run, and whether it is enabled.
+    #[serde(default)]
+    overwrite: bool,
+}
+
 /// Register the servers of another client's configuration.
-#[utoipa::path(post, path = "/mcp/import", tag = "servers", request_body(content = serde_json::Value, content_type = "application/json", description = "a client's `mcpServers` JSON",
+///
+/// `${VAR}`, `${VAR:-default}`, `${env:VAR}` and `${workspaceFolder}` are expanded; a server with a
+/// placeholder that has no value is registered switched off. The variables are the daemon's, or those
+/// of `{"configuration": …, "variables": {"VAR": "…"}, "workspace": "/…"}`.
+#[utoipa::path(post, path = "/mcp/import", tag = "servers", params(ImportParams), request_body(content = serde_json::Value, content_type = "application/json", description = "a client's `mcpServers` JSON",
         example = json!({"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}})),
     responses((status = 200, body = Imported), (status = 422, body = ErrorBody)))]
 pub(crate) async fn import(
     State(app): State<App>,
+    Params(params): Params<ImportParams>,
     RawBody(body): RawBody,
 ) -> Result<Json<Imported>, ApiError> {
-    let text = std::str::from_utf8(&body)
+    let text = String::from_utf8(body.to_vec())
         .map_err(|_| ApiError::invalid_part("", "the body is not UTF-8"))?;
-    let entries = parse_import(text, &app.surroundings.own).map_err(|error| {
+    // Files that the configuration names are read with blocking calls.
+    let own = app.surroundings.own.clone();
+    let parsed = tokio::task::spawn_blocking(move || parse_import(&text, &own)).await;
+    let parsed = parsed.map_err(|error| {
+        ApiError::internal(format!("could not read the configuration: {error}"))
+    })?;
+    let entries = parsed.map_err(|error| {
         let cause =
             std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
         ApiError::invalid_part("", format!("{error}{cause}"))
     })?;
     let mut servers = Vec::with_capacity(entries.len());
     for entry in entries {
-        servers.push(import_one(&app, entry).await);
+        servers.push(import_one(&app, entry, params.overwrite).await);
     }
     Ok(Json(Imported { servers }))
 }
 
-async fn import_one(app: &App, entry: ImportEntry) -> ImportedServer {
+async fn import_one(app: &App, entry: ImportEntry, overwrite: bool) -> ImportedServer {
     let ImportEntry { name, outcome, warnings } = entry;
     let (status, reason, server) = match outcome {
         ImportOutcome::Skip(reason) => (ImportStatus::Skipped, Some(reason), None),
-        ImportOutcome::Register(body) => match register(app, body).await {
+        ImportOutcome::Register(body) => match register(app, &name, body, overwrite).await {
             Ok(view) => (ImportStatus::Imported, None, Some(view)),
             Err(error) => (ImportStatus::Failed, Some(error.message().to_owned()), None),
         },
@@ -104,10 +125,44 @@ async fn import_one(app: &App, entry: ImportEntry) -> ImportedServer {
     ImportedServer { name, status, reason, warnings, server }
 }
 
-async fn register(app: &App, body: Value) -> Result<ServerView, ApiError> {
-    let handle = app.registry.register(body).await?;
+/// Fields that say how a server is run, and whether: those of the old server are not kept.
+const RUN_FIELDS: [&str; 10] = [
+    "command",
+    "image",
+    "url",
+    "args",
+    "cwd",
+    "environment",
+    "headers",
+    "auth",
+    "audience",
+    "enabled",
+];
+
+async fn register(
+    app: &App,
+    name: &str,
+    body: Value,
+    overwrite: bool,
+) -> Result<ServerView, ApiError> {
+    let handle = match app.registry.find(name) {
+        Ok(handle) if overwrite => {
+            app.registry.change(&handle, replacing(body)).await?;
+            handle
+        }
+        _ => app.registry.register(body).await?,
+    };
     let record = app.registry.record(&handle).await?;
     Ok(server_view(record, &handle, false, Measured::default()))
+}
+
+fn replacing(body: Value) -> Value {
+    let mut change: Map<String, Value> =
+        RUN_FIELDS.iter().map(|field| ((*field).to_owned(), Value::Null)).collect();
+    if let Value::Object(fields) = body {
+        change.extend(fields);
+    }
+    Value::Object(change)
 }
 
 /// What Prometheus reads.

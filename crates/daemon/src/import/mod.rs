@@ -1,17 +1,26 @@
-//! From another client's configuration to registrations: pure, saves nothing.
+//! From another client's configuration to registrations: saves nothing, and reads nothing but
+//! variables and the `envFile` that a server names.
 //!
 //! Read are `{"mcpServers": {…}}` (Claude, Cursor, Cline and most others), `{"servers": {…}}`
 //! and `{"mcp": {"servers": {…}}}` (VS Code), a bare map of names to servers, and one server.
+
+mod env_file;
+mod fields;
+mod variables;
+
+use std::collections::BTreeMap;
 
 use cofer_model::{NameError, ServerName};
 use serde_json::{Map, Value};
 
 use crate::jsonc;
 use crate::own_endpoint::OwnEndpoint;
+use variables::Variables;
 
 /// Keys whose value goes into the registration as it is.
-const TAKEN_OVER: [&str; 21] = [
+const TAKEN_OVER: [&str; 22] = [
     "command",
+    "image",
     "headers",
     "auth",
     "audience",
@@ -70,20 +79,47 @@ pub(crate) enum ImportError {
     NoServers,
 }
 
-/// Reads a client's configuration.
+/// Reads a client's configuration, by itself or in a request with the variables for it:
+/// `{"configuration": …, "variables": {…}, "workspace": "/…"}`.
 pub(crate) fn parse_import(text: &str, own: &OwnEndpoint) -> Result<Vec<ImportEntry>, ImportError> {
     let Value::Object(root) = serde_json::from_str(&jsonc::to_json(text))? else {
         return Err(ImportError::NoServers);
     };
+    let (root, variables) = unwrap_request(root)?;
+    let context = Context { own, variables };
     if is_server(&root) {
-        return Ok(vec![single(root, own)]);
+        return Ok(vec![single(root, &context)]);
     }
     let servers = find_servers(root).ok_or(ImportError::NoServers)?;
-    Ok(servers.into_iter().map(|(name, server)| entry(&name, server, own)).collect())
+    Ok(servers.into_iter().map(|(name, server)| entry(&name, server, &context)).collect())
+}
+
+struct Context<'a> {
+    own: &'a OwnEndpoint,
+    variables: Variables,
+}
+
+/// The configuration of a request and its variables. A server that is named `configuration` makes
+/// no request of a bare map.
+fn unwrap_request(
+    mut root: Map<String, Value>,
+) -> Result<(Map<String, Value>, Variables), ImportError> {
+    let configuration = match root.get("configuration") {
+        Some(Value::String(text)) => serde_json::from_str(&jsonc::to_json(text))?,
+        Some(Value::Object(inner)) if !is_server(inner) => Value::Object(inner.clone()),
+        _ => return Ok((root, Variables::default())),
+    };
+    let environment = match root.remove("variables") {
+        None => None,
+        Some(sent) => Some(serde_json::from_value::<BTreeMap<String, String>>(sent)?),
+    };
+    let workspace = root.get("workspace").and_then(Value::as_str).map(str::to_owned);
+    let configuration = into_object(configuration).ok_or(ImportError::NoServers)?;
+    Ok((configuration, Variables { environment, workspace }))
 }
 
 fn is_server(map: &Map<String, Value>) -> bool {
-    map.get("command").is_some_and(Value::is_string)
+    ["command", "image"].iter().any(|key| map.get(*key).is_some_and(Value::is_string))
         || ADDRESSES.iter().any(|key| map.get(*key).is_some_and(Value::is_string))
 }
 
@@ -109,12 +145,12 @@ fn into_object(value: Value) -> Option<Map<String, Value>> {
 }
 
 /// One server by itself, with its name beside it or none at all.
-fn single(mut server: Map<String, Value>, own: &OwnEndpoint) -> ImportEntry {
+fn single(mut server: Map<String, Value>, context: &Context<'_>) -> ImportEntry {
     if let Some(Value::String(name)) = server.remove("name") {
-        return entry(&name, Value::Object(server), own);
+        return entry(&name, Value::Object(server), context);
     }
     let name = nameless(&server);
-    let mut entry = entry(&name, Value::Object(server), own);
+    let mut entry = entry(&name, Value::Object(server), context);
     entry.warnings.push(format!("it had no name and was named “{}”", entry.name));
     entry
 }
@@ -129,17 +165,20 @@ fn nameless(server: &Map<String, Value>) -> String {
     command.rsplit('/').next().unwrap_or(command).to_owned()
 }
 
-fn entry(name: &str, server: Value, own: &OwnEndpoint) -> ImportEntry {
+fn entry(name: &str, server: Value, context: &Context<'_>) -> ImportEntry {
     let mut warnings = Vec::new();
     let fit = fit_name(name);
     if fit != name.trim() {
         warnings.push(format!("“{}” is not a name here; it was named “{fit}”", name.trim()));
     }
     let outcome = match server {
-        Value::Object(server) => match own.reason_to_skip(&server) {
-            Some(reason) => ImportOutcome::Skip(reason),
-            None => convert(&fit, server, &mut warnings),
-        },
+        Value::Object(mut server) => {
+            let missing = context.variables.expand(&mut server);
+            match context.own.reason_to_skip(&server) {
+                Some(reason) => ImportOutcome::Skip(reason),
+                None => convert(&fit, server, missing, context, &mut warnings),
+            }
+        }
         _ => ImportOutcome::Skip("it is not an object".to_owned()),
     };
     ImportEntry { name: fit, outcome, warnings }
@@ -156,17 +195,29 @@ fn fit_name(name: &str) -> String {
     }
 }
 
-fn convert(name: &str, server: Map<String, Value>, warnings: &mut Vec<String>) -> ImportOutcome {
+/// `missing` describes what could not be expanded: the server is switched off then.
+fn convert(
+    name: &str,
+    server: Map<String, Value>,
+    mut missing: Vec<String>,
+    context: &Context<'_>,
+    warnings: &mut Vec<String>,
+) -> ImportOutcome {
     if let Some(reason) = why_not(&server) {
         return ImportOutcome::Skip(reason);
     }
     let is_remote = is_remote(&server);
     let mut body = Map::new();
     body.insert("name".to_owned(), name.into());
+    let mut from_file = Vec::new();
     for (key, value) in server {
         match key.as_str() {
             "env" if is_remote && is_empty(&value) => {}
             "env" => insert_environment(&mut body, value, warnings),
+            "envFile" => match read_env_file(&value, context) {
+                Ok(variables) => from_file = variables,
+                Err(problem) => missing.push(problem),
+            },
             // Some clients keep beside a URL what belongs to a process.
             "args" | "cwd" if is_remote && is_empty(&value) => {}
             address if ADDRESSES.contains(&address) => {
@@ -180,12 +231,48 @@ fn convert(name: &str, server: Map<String, Value>, warnings: &mut Vec<String>) -
             known if TAKEN_OVER.contains(&known) => {
                 body.insert(key, value);
             }
-            unknown => warnings.push(format!("`{unknown}` has no meaning here and was left out")),
+            other => match (fields::tool_list(other), fields::timeout(other, &value)) {
+                (Some(field), _) => fields::insert_tools(&mut body, field, value),
+                (None, Some((field, ms))) => drop(body.insert(field.to_owned(), ms)),
+                (None, None) => {
+                    warnings.push(format!("`{other}` has no meaning here and was left out"));
+                }
+            },
         }
     }
-    let body = Value::Object(body);
-    warn_of_placeholders("", &body, warnings);
-    ImportOutcome::Register(body)
+    add_from_file(&mut body, from_file);
+    if !missing.is_empty() {
+        body.insert("enabled".to_owned(), Value::Bool(false));
+        warnings.extend(missing.into_iter().map(|what| {
+            format!(
+                "{what}: the server is switched off; set it and import again, or edit the server"
+            )
+        }));
+    }
+    ImportOutcome::Register(Value::Object(body))
+}
+
+fn read_env_file(value: &Value, context: &Context<'_>) -> Result<Vec<(String, String)>, String> {
+    match value.as_str() {
+        // Its placeholder is named already.
+        Some(path) if path.contains("${") => Ok(Vec::new()),
+        Some(path) => env_file::read(path, context.variables.workspace.as_deref()),
+        None => Err("`envFile` is not a path".to_owned()),
+    }
+}
+
+/// `env` goes before the file, as in the clients.
+fn add_from_file(body: &mut Map<String, Value>, variables: Vec<(String, String)>) {
+    if variables.is_empty() {
+        return;
+    }
+    let environment =
+        body.entry("environment").or_insert_with(|| Value::Object(Map::new())).as_object_mut();
+    if let Some(environment) = environment {
+        for (key, value) in variables {
+            environment.entry(key).or_insert(Value::String(value));
+        }
+    }
 }
 
 /// Whether it is given by its address.
@@ -213,7 +300,8 @@ fn why_not(server: &Map<String, Value>) -> Option<String> {
         ),
         (true, None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote")) => None,
         (false, None | Some("stdio" | "local")) => {
-            (!server.contains_key("command")).then(|| "it has no `command` and no `url`".to_owned())
+            let is_local = server.contains_key("command") || server.contains_key("image");
+            (!is_local).then(|| "it has no `command` and no `url`".to_owned())
         }
         (_, Some(other)) => {
             Some(format!("servers of type `{other}` are not supported in this version"))
@@ -241,37 +329,6 @@ fn insert_environment(body: &mut Map<String, Value>, env: Value, warnings: &mut 
         other => other,
     };
     body.insert("environment".to_owned(), env);
-}
-
-/// `${input:token}`, `${env:HOME}`, `${workspaceFolder}`: their clients replace them, we do not.
-fn warn_of_placeholders(at: &str, value: &Value, warnings: &mut Vec<String>) {
-    let join = |part: &str| if at.is_empty() { part.to_owned() } else { format!("{at}.{part}") };
-    match value {
-        Value::String(text) => {
-            if let Some(placeholder) = placeholder(text) {
-                warnings.push(format!(
-                    "`{placeholder}` in `{at}` is not replaced here: put the value itself"
-                ));
-            }
-        }
-        Value::Array(parts) => {
-            for (number, part) in parts.iter().enumerate() {
-                warn_of_placeholders(&format!("{at}[{number}]"), part, warnings);
-            }
-        }
-        Value::Object(parts) => {
-            for (key, part) in parts {
-                warn_of_placeholders(&join(key), part, warnings);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn placeholder(text: &str) -> Option<&str> {
-    let from = text.find("${")?;
-    let to = text[from..].find('}')?;
-    Some(&text[from..=from + to])
 }
 
 #[cfg(test)]
@@ -360,9 +417,10 @@ mod tests {
 
     #[test]
     fn every_clients_remote_servers_are_read() {
-        let headers = r#""headers": {"Authorization": "Bearer ${TOKEN}"}"#;
+        let headers = r#""headers": {"Authorization": "Bearer ${NO_TOKEN}"}"#;
         let expected = json!({
-            "name": "r", "url": "https://x/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"},
+            "name": "r", "url": "https://x/mcp", "headers": {"Authorization": "Bearer ${NO_TOKEN}"},
+            "enabled": false,
         });
         for server in [
             format!(r#"{{"url": "https://x/mcp", {headers}}}"#),
@@ -392,10 +450,35 @@ mod tests {
             entries[0].warnings,
             [
                 "`autoApprove` has no meaning here and was left out",
-                "`${workspaceFolder}` in `args[0]` is not replaced here: put the value itself",
-                "`${input:token}` in `environment.T` is not replaced here: put the value itself",
+                "`${workspaceFolder}` in `args[0]` has no value: the server is switched off; set it and import again, or edit the server",
+                "`${input:token}` in `env.T` has no value: the server is switched off; set it and import again, or edit the server",
             ]
         );
+        assert_eq!(registered(&entries[0])["enabled"], false);
+    }
+
+    #[test]
+    fn a_request_brings_its_variables_and_its_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".env"), "A=file\nB=file\n").unwrap();
+        let server = r#"{ /* mine */ "command": "${RUN}", "args": ["${workspaceFolder}", "${PATH:-none}"],
+            "env": {"A": "env"}, "envFile": "${workspaceFolder}/.env", "timeout": 120,
+            "includeTools": ["read*"], "excludeTools": ["rm"], "disabledTools": ["mv"], "tools": ["*"] }"#;
+        let request = json!({
+            "configuration": format!(r#"{{"mcpServers": {{"a": {server}}}}}"#),
+            "variables": {"RUN": "node"}, "workspace": folder.path(),
+        });
+        let entries = parse(&request.to_string());
+        let expected = json!({
+            "name": "a", "command": "node", "args": [folder.path(), "none"],
+            "environment": {"A": "env", "B": "file"}, "call_timeout_ms": 120_000,
+            "tools_allow": ["read*"], "tools_deny": ["rm", "mv"],
+        });
+        assert_eq!(registered(&entries[0]), &expected);
+        assert_eq!(entries[0].warnings, Vec::<String>::new());
+        cofer_model::parse_registration(expected).unwrap();
+        let bare = parse(r#"{"configuration": {"command": "x"}}"#);
+        assert_eq!(bare[0].name, "configuration");
     }
 
     #[test]

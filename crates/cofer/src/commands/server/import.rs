@@ -1,9 +1,10 @@
 //! `cofer server import`: registers what another MCP client has in its `mcpServers`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::input::read_text;
 use crate::commands::Context;
@@ -16,11 +17,57 @@ const MAX_FILE: u64 = 16 << 20;
 /// Register the servers of another client's configuration
 ///
 /// Reads the `mcpServers` JSON that Claude Desktop, Cursor, VS Code and others keep, with
-/// comments in it or without. The servers are started at once.
+/// comments in it or without. The servers are started at once. `${VAR}`, `${VAR:-default}` and
+/// `${env:VAR}` get the values of your environment; a server with a placeholder that has none is
+/// registered switched off.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// The configuration; `-` is stdin
     file: PathBuf,
+    /// The folder for `${workspaceFolder}` and relative `envFile`s [default: the folder of the
+    /// project that FILE is in]
+    #[arg(long, value_name = "DIR")]
+    workspace: Option<PathBuf>,
+    /// Change servers that exist already; settings that FILE does not name stay as they are
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl ImportArgs {
+    /// The folder that was given, else that of the file; clients keep theirs in a folder of their
+    /// own in the project, such as `.vscode/mcp.json`.
+    fn workspace(&self) -> Option<PathBuf> {
+        if let Some(given) = &self.workspace {
+            return std::path::absolute(given).ok();
+        }
+        if self.file == Path::new("-") {
+            return std::env::current_dir().ok();
+        }
+        let file = std::path::absolute(&self.file).ok()?;
+        let folder = file.parent()?;
+        let is_hidden =
+            folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        Some(if is_hidden { folder.parent()? } else { folder }.to_owned())
+    }
+}
+
+/// The request with the variables that occur in the configuration, and no others.
+fn request(
+    text: &str,
+    workspace: Option<&Path>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Value {
+    let names = text.split("${").skip(1).map(|rest| {
+        let inside = rest.split('}').next().unwrap_or_default();
+        let name = inside.strip_prefix("env:").unwrap_or(inside);
+        let name = name.split(":-").next().unwrap_or_default();
+        if name == "userHome" { "HOME" } else { name }
+    });
+    let variables: Map<String, Value> = names
+        .filter(|name| !name.is_empty() && !name.contains(['=', '\0']))
+        .filter_map(|name| Some((name.to_owned(), Value::from(variable(name)?))))
+        .collect();
+    json!({"configuration": text, "variables": variables, "workspace": workspace})
 }
 
 /// What the daemon answers.
@@ -47,8 +94,9 @@ enum ImportStatus {
 }
 
 pub(super) async fn run(args: ImportArgs, context: &mut Context) -> Result<(), Failure> {
-    let answer =
-        context.client.import(read_text(&args.file, "the configuration", MAX_FILE)?).await?;
+    let text = read_text(&args.file, "the configuration", MAX_FILE)?;
+    let body = request(&text, args.workspace().as_deref(), |name| std::env::var(name).ok());
+    let answer = context.client.import(body.to_string(), args.overwrite).await?;
     let imported: Imported = answer.read()?;
     if context.out.wants_json() {
         context.out.print_json(answer.json())?;
@@ -85,6 +133,32 @@ fn describe(server: &ImportedServer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_variables_that_occur_are_sent() {
+        let text = r#"{"a": {"command": "${A}", "args": ["${env:B:-x}", "${C}", "${input:d}"]}}"#;
+        let variable = |name: &str| match name {
+            "A" | "B" | "SECRET" => Some(format!("value of {name}")),
+            _ => None,
+        };
+        let expected = json!({
+            "configuration": text, "workspace": "/w",
+            "variables": {"A": "value of A", "B": "value of B"},
+        });
+        assert_eq!(request(text, Some(Path::new("/w")), variable), expected);
+    }
+
+    #[test]
+    fn the_workspace_is_the_project_of_the_file() {
+        let workspace = |file: &str, given: Option<&str>| {
+            let workspace = given.map(PathBuf::from);
+            ImportArgs { file: PathBuf::from(file), workspace, overwrite: false }.workspace()
+        };
+        assert_eq!(workspace("/p/.vscode/mcp.json", None), Some(PathBuf::from("/p")));
+        assert_eq!(workspace("/p/.mcp.json", None), Some(PathBuf::from("/p")));
+        assert_eq!(workspace("/p/.mcp.json", Some("/q")), Some(PathBuf::from("/q")));
+        assert_eq!(workspace("-", None), std::env::current_dir().ok());
+    }
 
     #[test]
     fn what_became_of_each_server_is_one_line() {

@@ -47,6 +47,15 @@ pub(super) struct SpecFlags {
     /// What happens when the server ends by itself [default: always]
     #[arg(long, value_name = "POLICY", value_parser = PossibleValuesParser::new(["always", "on-failure", "never"]))]
     restart: Option<String>,
+    /// Whether clients share one process or get one each [default: shared]
+    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(["shared", "per-session"]))]
+    sharing: Option<String>,
+    /// Offer only these tools; `*` stands for anything. Repeatable; '' offers all again
+    #[arg(long, value_name = "PATTERN")]
+    tools_allow: Vec<String>,
+    /// Hide these tools; `*` stands for anything. Repeatable; '' hides none
+    #[arg(long, value_name = "PATTERN")]
+    tools_deny: Vec<String>,
     #[command(flatten)]
     pub(super) container: ContainerFlags,
     #[command(flatten)]
@@ -70,6 +79,9 @@ impl SpecFlags {
         put("start_timeout_ms", self.start_timeout.map(milliseconds));
         put("max_in_flight", self.max_in_flight.map(Value::from));
         put("restart_policy", self.restart.clone().map(Value::from));
+        put("sharing", self.sharing.as_ref().map(|mode| mode.replace('-', "_").into()));
+        put("tools_allow", patterns(&self.tools_allow));
+        put("tools_deny", patterns(&self.tools_deny));
         let environment = environment::read(&self.env, &self.env_file)?;
         if !environment.is_empty() {
             put("environment", Some(environment.into_iter().collect()));
@@ -121,6 +133,12 @@ fn absolute(path: &Path) -> Result<String, Failure> {
     text.map_err(|path| Failure::mistyped(format!("`{}` is not UTF-8", path.display())))
 }
 
+/// The list as a whole; an empty pattern empties it.
+fn patterns(given: &[String]) -> Option<Value> {
+    let kept = given.iter().filter(|pattern| !pattern.is_empty()).cloned();
+    (!given.is_empty()).then(|| kept.collect::<Vec<String>>().into())
+}
+
 fn milliseconds(span: Duration) -> Value {
     Value::from(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }
@@ -141,6 +159,9 @@ mod tests {
             call_timeout: Some(Duration::from_millis(1500)),
             max_in_flight: Some(4),
             restart: Some("on-failure".to_owned()),
+            sharing: Some("per-session".to_owned()),
+            tools_allow: vec!["read*".to_owned(), "list".to_owned()],
+            tools_deny: vec![String::new()],
             ..SpecFlags::default()
         };
         assert_eq!(
@@ -153,6 +174,9 @@ mod tests {
                 "max_in_flight": 4,
                 "restart_policy": "on-failure",
                 "environment": {"A": "1"},
+                "sharing": "per_session",
+                "tools_allow": ["read*", "list"],
+                "tools_deny": [],
             })
         );
     }
