@@ -29,13 +29,17 @@ fn free_port() -> u16 {
 
 /// npm's everything server on this port, until it is dropped.
 async fn everything(port: u16) -> Child {
+    everything_by(port, "streamableHttp").await
+}
+
+async fn everything_by(port: u16, transport: &str) -> Child {
     let folder = std::env::var_os("COFER_TEST_NPM").unwrap_or_else(|| {
         panic!("COFER_TEST_NPM is not set: run this under scripts/test, which installs the servers")
     });
     let program = PathBuf::from(folder).join("node_modules/.bin/mcp-server-everything");
     #[expect(clippy::disallowed_methods, reason = "the other side of the test")]
     let mut command = Command::new(program);
-    command.arg("streamableHttp").env("PORT", port.to_string()).kill_on_drop(true);
+    command.arg(transport).env("PORT", port.to_string()).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().expect("npm's everything server can be started");
     eventually("the everything server listens", async || {
@@ -46,7 +50,30 @@ async fn everything(port: u16) -> Child {
 }
 
 #[tokio::test]
-async fn the_everything_server_of_npm_is_used_over_http_and_found_again() {
+async fn the_everything_server_of_npm_is_used_over_http_and_sse_and_found_again() {
+    // covers: GTW-1
+    let port = free_port();
+    let mut server = everything_by(port, "sse").await;
+    let daemon = Daemon::start().await;
+    let url = format!("http://127.0.0.1:{port}/sse");
+    daemon.register(&json!({"name": "up", "url": url, "max_in_flight": 8})).await;
+    let echo = async |text: &str| {
+        let told = daemon.tool("up", "echo", &json!({ "message": text })).await;
+        assert!(told.tool_text().contains(text), "{}", told.body);
+    };
+    tokio::join!(echo("one"), echo("two"), echo("three"));
+    let sum = daemon.tool("up", "get-sum", &json!({"a": 2, "b": 3})).await;
+    assert!(sum.tool_text().contains('5'), "{}", sum.body);
+    // The stream ends with the server, and the server counts as lost.
+    server.kill().await.expect("it can be killed");
+    daemon.wait_server("up", "lost the server", |server| server["status"] != "ready").await;
+    let _again = everything_by(port, "sse").await;
+    daemon.wait_status("up", "ready").await;
+    echo("again").await;
+}
+
+#[tokio::test]
+async fn the_everything_server_of_npm_is_used_over_http_and_found_and_found_again() {
     // covers: GTW-1
     let port = free_port();
     let mut server = everything(port).await;

@@ -294,11 +294,14 @@ fn why_not(server: &Map<String, Value>) -> Option<String> {
     let transport = ["type", "transport", "transportType"].iter().find_map(|key| server.get(*key));
     let transport = transport.and_then(Value::as_str);
     match (is_remote(server), transport) {
-        (true, Some("sse")) => Some(
-            "it speaks the older HTTP+SSE transport (`sse`), and only Streamable HTTP is spoken here"
-                .to_owned(),
-        ),
-        (true, None | Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote")) => None,
+        (
+            true,
+            None
+            | Some(
+                "http" | "sse" | "streamable-http" | "streamableHttp" | "streamable_http"
+                | "remote",
+            ),
+        ) => None,
         (false, None | Some("stdio" | "local")) => {
             let is_local = server.contains_key("command") || server.contains_key("image");
             (!is_local).then(|| "it has no `command` and no `url`".to_owned())
@@ -399,14 +402,13 @@ mod tests {
     #[test]
     fn what_this_version_cannot_run_is_skipped_with_the_reason() {
         let entries = parse(
-            r#"{"mcpServers": {"a": {"type": "sse", "url": "http://x"}, "b": {"type": "sse", "command": "x"},
+            r#"{"mcpServers": {"b": {"type": "sse", "command": "x"},
                 "c": {"args": []}, "d": "npx", "e": {"type": "ws", "url": "http://x"}}}"#,
         );
         let reasons: Vec<_> = entries.iter().map(skipped).collect();
         assert_eq!(
             reasons,
             [
-                "it speaks the older HTTP+SSE transport (`sse`), and only Streamable HTTP is spoken here",
                 "servers of type `sse` are not supported in this version",
                 "it has no `command` and no `url`",
                 "it is not an object",
@@ -425,6 +427,7 @@ mod tests {
         for server in [
             format!(r#"{{"url": "https://x/mcp", {headers}}}"#),
             format!(r#"{{"type": "http", "url": "https://x/mcp", {headers}}}"#),
+            format!(r#"{{"type": "sse", "url": "https://x/mcp", {headers}}}"#),
             format!(
                 r#"{{"type": "streamableHttp", "url": "https://x/mcp", "env": {{}}, "args": [], {headers}}}"#
             ),

@@ -31,8 +31,10 @@ pub(super) struct Client {
 }
 
 /// A request to be sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Outbound {
+    /// The URL, if it is not the server's own.
+    pub(super) to: Option<Uri>,
     pub(super) method: Method,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -62,7 +64,7 @@ impl Client {
 
     /// Sends `out` and waits for the head of its answer, however long that takes.
     pub(super) async fn exchange(&self, out: &Outbound) -> Result<Response<Body>, Failure> {
-        let mut uri = self.url();
+        let mut uri = out.to.clone().unwrap_or_else(|| self.url());
         let (mut hops, mut renewed, mut repeated, mut moved) = (0, false, false, false);
         loop {
             let authorization = self.authorizer.authorization().await?;
@@ -131,7 +133,7 @@ impl Client {
         request
     }
 
-    fn url(&self) -> Uri {
+    pub(super) fn url(&self) -> Uri {
         self.url.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -151,7 +153,11 @@ fn redirected<B>(from: &Uri, response: &Response<B>) -> Option<Uri> {
     if !matches!(response.status().as_u16(), 307 | 308) {
         return None;
     }
-    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    same_origin(from, response.headers().get(LOCATION)?.to_str().ok()?)
+}
+
+/// The URL that `location` names, an absolute path or a whole URL, if it is on the origin of `from`.
+pub(super) fn same_origin(from: &Uri, location: &str) -> Option<Uri> {
     let absolute = if location.starts_with('/') && !location.starts_with("//") {
         let mut parts = from.clone().into_parts();
         parts.path_and_query = Some(location.parse().ok()?);

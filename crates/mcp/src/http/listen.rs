@@ -99,6 +99,7 @@ impl Wire {
                     Item::Message(data) => {
                         self.deliver(&data, None, false).await;
                     }
+                    Item::Endpoint(_) => {}
                     Item::Unaffordable => {
                         tracing::warn!("an event of the server was discarded: no memory left");
                     }

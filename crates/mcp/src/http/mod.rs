@@ -13,6 +13,7 @@ mod body;
 mod client;
 mod connect;
 mod cookies;
+mod endpoint_stream;
 mod failure;
 mod headers;
 mod in_flight;

@@ -180,7 +180,7 @@ impl Wire {
         let mut headers = HeaderMap::new();
         session.stamp(&mut headers);
         let out =
-            Outbound { method: Method::DELETE, headers, body: Bytes::new(), repeatable: true };
+            Outbound { method: Method::DELETE, headers, repeatable: true, ..Outbound::default() };
         match timeout(limit, self.client.exchange(&out)).await {
             Ok(Ok(response)) => {
                 tracing::debug!(status = %response.status(), "the session is ended");
@@ -194,7 +194,8 @@ impl Wire {
     /// is returned is closed when the server has said whether there is one.
     pub(super) fn listen(self: &Arc<Self>, session: Arc<Session>) -> oneshot::Receiver<()> {
         let (answered, answer) = oneshot::channel();
-        if !self.sessions.no_stream.load(Ordering::Relaxed) {
+        // The stream of HTTP+SSE is open already, and is the only one.
+        if self.endpoint.get().is_none() && !self.sessions.no_stream.load(Ordering::Relaxed) {
             let listener = self.spawn(Arc::clone(self).hear(session, answered));
             self.listen_by(listener);
         }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::body::Body;
+use super::endpoint_stream::may_be_older;
 use super::failure::{Failure, FailureKind, readable};
 use super::headers::describe;
 use super::raw::{Kind, Raw, canonical, messages};
@@ -19,7 +20,7 @@ use super::stream::Tail;
 use super::wire::{Verdict, Wire};
 
 /// A request and how it is to be sent.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) text: Bytes,
     /// As the client wrote it, and in the one form that all its spellings have.
@@ -127,7 +128,20 @@ impl Wire {
             let mut headers = job.headers();
             session.stamp(&mut headers);
             let sent = self.post(&job.text, headers, job.is_repeatable(), Some(self.silence));
-            match self.judge(sent.await?, session.has_id()).await? {
+            let sent = sent.await?;
+            if job.is_initialize()
+                && self.endpoint.get().is_none()
+                && may_be_older(sent.status())
+                && Box::pin(self.open_endpoint_stream(job)).await
+            {
+                continue;
+            }
+            match self.judge(sent, session.has_id()).await? {
+                // The answer comes on the stream of HTTP+SSE.
+                Verdict::Answer(response) if self.endpoint.get().is_some() => {
+                    drop(response.into_body().beginning(4096).await);
+                    return Ok(None);
+                }
                 Verdict::Answer(response) => return self.receive(job, session, response).await,
                 Verdict::Told(raw) => {
                     self.hand_over(job, &raw, &session).await;

@@ -22,6 +22,8 @@ const UNCHARGED: usize = 64 * 1024;
 pub(super) enum Item {
     /// The data of a `message` event that has data.
     Message(Bytes),
+    /// The data of an `endpoint` event: the URL for POSTs of the transport of 2024-11-05.
+    Endpoint(Bytes),
     /// An event over the cap. Its rest is passed over.
     TooLarge,
     /// An event for which the memory budget has no room. Its rest is discarded.
@@ -44,6 +46,8 @@ pub(super) struct Parser {
     event: Event,
     last_id: Option<Bytes>,
     retry: Option<Duration>,
+    /// Whether `endpoint` events are told.
+    reads_endpoint: bool,
 }
 
 /// The event that is being read.
@@ -54,6 +58,7 @@ struct Event {
     joined: Option<BytesMut>,
     id: Option<Bytes>,
     not_a_message: bool,
+    is_endpoint: bool,
     too_large: bool,
 }
 
@@ -77,7 +82,13 @@ impl Parser {
             event: Event::default(),
             last_id: None,
             retry: None,
+            reads_endpoint: false,
         }
+    }
+
+    /// Tells `endpoint` events too.
+    pub(super) fn with_endpoint(self) -> Self {
+        Self { reads_endpoint: true, ..self }
     }
 
     /// The last event's id, where events have ids: what the next stream begins behind.
@@ -114,8 +125,8 @@ impl Parser {
                 return self.grown_too_large();
             };
             if line.is_empty() {
-                if let Some(data) = self.end_of_event() {
-                    return Some(Item::Message(data));
+                if let Some(item) = self.end_of_event() {
+                    return Some(item);
                 }
             } else {
                 self.field(&line);
@@ -157,7 +168,10 @@ impl Parser {
         }
         match &line[..colon] {
             b"data" if !self.event.too_large => self.data(value),
-            b"event" => self.event.not_a_message = !matches!(&value[..], b"" | b"message"),
+            b"event" => {
+                self.event.not_a_message = !matches!(&value[..], b"" | b"message");
+                self.event.is_endpoint = &value[..] == b"endpoint";
+            }
             b"id" if value.len() <= MAX_ID && !value.contains(&0) => self.event.id = Some(value),
             b"retry" if value.iter().all(u8::is_ascii_digit) => {
                 let asked = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
@@ -216,7 +230,7 @@ impl Parser {
         fits
     }
 
-    fn end_of_event(&mut self) -> Option<Bytes> {
+    fn end_of_event(&mut self) -> Option<Item> {
         let event = std::mem::take(&mut self.event);
         if let Some(id) = event.id {
             self.last_id = Some(id).filter(|id| !id.is_empty());
@@ -226,8 +240,14 @@ impl Parser {
         if charge.bytes() > 0 {
             data = attach(charge, data);
         }
-        let told = !event.not_a_message && data.iter().any(|byte| !byte.is_ascii_whitespace());
-        told.then_some(data)
+        if data.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        match (event.not_a_message, event.is_endpoint && self.reads_endpoint) {
+            (false, _) => Some(Item::Message(data)),
+            (true, true) => Some(Item::Endpoint(data)),
+            (true, false) => None,
+        }
     }
 }
 
@@ -268,6 +288,16 @@ mod tests {
         let (items, parser) = read(&[text], 100);
         assert_eq!(items, [message("y")]);
         assert_eq!(parser.last_id().unwrap(), "7");
+    }
+
+    #[test]
+    fn the_endpoint_of_the_older_transport_is_told() {
+        let text = b"event: endpoint\ndata: /message?id=1\n\ndata: x\n\n";
+        assert_eq!(read(&[text], 100).0, [message("x")]);
+        let mut parser = Parser::new(100, &Budget::unlimited()).with_endpoint();
+        parser.push(Bytes::from_static(text));
+        assert_eq!(parser.next(), Some(Item::Endpoint(Bytes::from_static(b"/message?id=1"))));
+        assert_eq!(parser.next(), Some(message("x")));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Wire {
     /// The message in an event, or why it was not kept.
     pub(super) fn message(&self, item: Item) -> Result<Bytes, Failure> {
         match item {
-            Item::Message(data) => Ok(data),
+            Item::Message(data) | Item::Endpoint(data) => Ok(data),
             Item::TooLarge => Err(Failure::too_large("an event of the server's", self.cap)),
             Item::Unaffordable => {
                 Err(Failure::out_of_memory("an event of the server's", self.memory.limit()))
@@ -166,7 +166,7 @@ impl Wire {
         }
         let body = Bytes::new();
         self.client
-            .exchange(&Outbound { method: Method::GET, headers, body, repeatable: true })
+            .exchange(&Outbound { method: Method::GET, headers, body, repeatable: true, to: None })
             .await
     }
 

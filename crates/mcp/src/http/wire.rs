@@ -1,13 +1,13 @@
 //! What all tasks of one pump share, and the sending of a message as one POST.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_model::{Budget, DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, Redactor};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -52,6 +52,8 @@ pub(super) struct Wire {
     /// The task that listens to the server's own stream.
     pub(super) listener: Mutex<Option<AbortHandle>>,
     pub(super) pulse: Pulse,
+    /// The URL for POSTs of a server that speaks HTTP+SSE.
+    pub(super) endpoint: OnceLock<Uri>,
     /// The daemons behind the server, as last reported; none where nobody wants to know.
     daemons: Option<Mutex<DaemonIds>>,
     tasks: Mutex<JoinSet<()>>,
@@ -90,6 +92,7 @@ impl Wire {
             modern: Mutex::default(),
             listener: Mutex::default(),
             pulse: Pulse::default(),
+            endpoint: OnceLock::new(),
             daemons,
             tasks: Mutex::default(),
             ending: AtomicBool::new(false),
@@ -124,7 +127,11 @@ impl Wire {
     ) -> Result<Response<Body>, Failure> {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, ANY_ANSWER);
-        let out = Outbound { method: Method::POST, headers, body: text.clone(), repeatable };
+        // Repeating a POST of HTTP+SSE could bring two answers on the stream.
+        let to = self.endpoint.get().cloned();
+        let repeatable = repeatable && to.is_none();
+        let body = text.clone();
+        let out = Outbound { to, method: Method::POST, headers, body, repeatable };
         let exchange = self.client.exchange(&out);
         let response = match limit {
             None => exchange.await,
