@@ -72,11 +72,11 @@ cached() {
     else
       rm -rf "$folder"
       mkdir "$folder"
-      "$@" "$folder" 9>&-
+      "$@" "$folder" 9>&- || exit
       echo "$key" >"$folder/.complete"
       remove_unused
     fi
-  ) 9>"$tool_cache/.locks/${folder##*/}"
+  ) 9>"$tool_cache/.locks/${folder##*/}" || return
   # Earlier versions installed into the checkout.
   [ -L "$link" ] || rm -rf "$link"
   ln -sfn "$folder" "$link"
@@ -129,8 +129,8 @@ python_folder() {
 install_python() {
   local requirements=$1 folder=$2
   say "installing the Python packages of $requirements"
-  python3 -m venv "$folder"
-  "$folder/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" >&2
+  python3 -m venv "$folder" &&
+    "$folder/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" >&2
 }
 
 # python_source LINK PACKAGE==VERSION: the unpacked source distribution of a package of PyPI.
@@ -159,6 +159,6 @@ cargo_tool() {
 install_cargo() {
   local package=$1 folder=${*: -1}
   say "installing $package (a few minutes, once)"
-  CARGO_TARGET_DIR=$folder/build cargo install --quiet --locked --root "$folder" "${@:2:$#-2}" "$package" >&2
+  CARGO_TARGET_DIR=$folder/build cargo install --quiet --locked --root "$folder" "${@:2:$#-2}" "$package" >&2 || return
   rm -rf "$folder/build"
 }
