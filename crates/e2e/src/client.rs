@@ -18,6 +18,8 @@ pub struct McpClient {
     last_id: u64,
     /// Messages that came while something else was waited for.
     aside: Vec<Value>,
+    /// Whether requests of the server are answered with an error.
+    refuses: bool,
 }
 
 impl McpClient {
@@ -34,7 +36,14 @@ impl McpClient {
         let mut child = command.spawn().expect("the server starts");
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
-        Self { child, stdin, stdout, last_id: 0, aside: Vec::new() }
+        Self { child, stdin, stdout, last_id: 0, aside: Vec::new(), refuses: false }
+    }
+
+    /// The same, but each request of the server is answered with an error: some wait for their answer before
+    /// they answer ours.
+    pub fn refusing(mut self) -> Self {
+        self.refuses = true;
+        self
     }
 
     /// Its process.
@@ -135,6 +144,10 @@ impl McpClient {
                 .unwrap_or_else(|error| panic!("not the protocol on stdout ({error}): {line}"));
             if wanted(&message) {
                 return message;
+            }
+            if self.refuses && message.get("method").is_some() && message.get("id").is_some() {
+                let error = json!({"code": -32601, "message": "Method not found"});
+                self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error})).await;
             }
             self.aside.push(message);
         }
