@@ -1,5 +1,6 @@
 //! The first start of a server that a package manager downloads: a phase of its own that the start
 //! timeout does not count, and an end that leaves no lock behind.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

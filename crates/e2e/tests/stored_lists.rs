@@ -1,5 +1,6 @@
 //! Lists survive the daemon: offered before any server is ready, replaced when it is, and dropped
 //! with the configuration that they belong to.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

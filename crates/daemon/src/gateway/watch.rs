@@ -317,7 +317,9 @@ impl Watcher {
             gateway.catalogue().meet(id, &digest, peer);
         }
         if bits & RESTARTED != 0 {
-            changed.into_iter().for_each(|method| gateway.said(self, method, None));
+            for method in changed {
+                gateway.said(self, method, None);
+            }
         }
     }
 
