@@ -29,7 +29,15 @@ test("the list and the form of every kind of server", async ({ daemon, open }) =
   await form.getByRole("button", named("Show variable 1 value")).click();
   const variable = ["Variable 1 name", "Variable 1 value"];
   const program = ["Name", "Command", "Arguments (one per line)", "Description"];
-  expect(await every()).toEqual([...program, ...variable, "Working directory", ...more, ...heartbeat, ...limits]);
+  expect(await every()).toEqual([
+    ...program,
+    ...variable,
+    "Prefix",
+    "Working directory",
+    ...more,
+    ...heartbeat,
+    ...limits,
+  ]);
 
   await openFold(form, "Container image");
   await form.getByRole("button", named("Add port")).click();
@@ -44,6 +52,7 @@ test("the list and the form of every kind of server", async ({ daemon, open }) =
     "Container port 1",
     "Host port 1",
     "Path on that port",
+    "Prefix",
     "Working directory",
     "User in the container",
     ...more,
@@ -56,7 +65,7 @@ test("the list and the form of every kind of server", async ({ daemon, open }) =
   await form.getByRole("button", named("Add header")).click();
   await form.getByRole("button", named("Show header 1 value")).click();
   const header = ["Header 1 name", "Header 1 value"];
-  expect(await every()).toEqual(["Name", "URL", "Audience", "Description", ...header, ...more, ...heartbeat]);
+  expect(await every()).toEqual(["Name", "URL", "Audience", "Description", ...header, "Prefix", ...more, ...heartbeat]);
 
   await form.getByRole("tab", named("Paste JSON")).click();
   expect(await every()).toEqual(["mcpServers JSON"]);
