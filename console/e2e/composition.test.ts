@@ -123,7 +123,7 @@ test("a server's page, its runner and its settings, and the activity", async ({ 
   await tab(/^Settings/);
   await main.getByRole("textbox", named("Name")).waitFor();
   await openFold(main, "More options");
-  expect(await composeIntoAll(page, main)).toHaveLength(14);
+  expect(await composeIntoAll(page, main)).toHaveLength(15);
   await page.getByRole("button", named("Discard changes")).click();
   await daemon.call("every", "echo", { message: "x" });
   await page.goto("/activity");
