@@ -441,6 +441,9 @@ export type LogStream = "stderr" | "stdout" | "lifecycle";
 /** The part of the daemon that wrote a lifecycle line, as in the daemon's own log. */
 export type LogTag = "START" | "MCP" | "TOOLS";
 
+/** A number, or `auto`: 1, and 8 once the server has answered a request while another was open. */
+export type MaxInFlight = number | "auto";
+
 /** One entry of a conversation, in the order in which they happened. */
 export type Message = UserMessage & {
   role: "user";
@@ -660,6 +663,16 @@ export type QuestionReply = {
   content?: Record<string, unknown> | null;
 };
 
+/** The calls that wait for a server to be free. */
+export type QueueView = {
+  /** The longest wait since then, of a call that still waits too. */
+  longest_wait_ms: number;
+  /** The calls that have waited since the server was started. */
+  waited: number;
+  /** The calls that wait now. */
+  waiting: number;
+};
+
 /** One call down to the wire. */
 export type RecordedCall = ActivityEntry & {
   /** Whether the same request can be made again. */
@@ -791,8 +804,8 @@ export type ServerSpec = {
   /** Whom such a signature is for; the URL's origin where it is not given. */
   audience?: string | null;
   auth?: RemoteAuth | null;
-  /** How long one call may stay unanswered, in milliseconds. */
-  call_timeout_ms?: number;
+  /** How long the server may be silent about a call, in milliseconds. Where it is not given, 30 s for `POST …/call` and 60 s for the gateway, the chat and the console. */
+  call_timeout_ms?: number | null;
   /** The program to run, found on PATH or given as a path. */
   command?: string | null;
   /** The working directory: of a process, the daemon user's home where it is not given; in a container, what the image says. */
@@ -813,8 +826,7 @@ export type ServerSpec = {
   image?: string | null;
   /** Whether its resources are offered as tools. */
   include_resources?: boolean;
-  /** How many requests it is given at once. */
-  max_in_flight?: number;
+  max_in_flight?: MaxInFlight | null;
   /** What people call it. */
   name: string;
   /** What a container may reach. */
@@ -856,8 +868,8 @@ export type ServerView = {
   /** Whom such a signature is for, where that was given. */
   audience?: string | null;
   auth?: RemoteAuth | null;
-  /** How long one call may stay unanswered. */
-  call_timeout_ms: number;
+  /** How long the server may be silent about a call. None: 30 s for `POST …/call`, 60 s for the gateway, the chat and the console. */
+  call_timeout_ms?: number | null;
   /** Its MCP capabilities. */
   capabilities?: unknown;
   /** The program. */
@@ -903,8 +915,9 @@ export type ServerView = {
   kind: Kind;
   /** When it last ended unexpectedly. */
   last_crash_at?: string | null;
-  /** How many requests it is given at once. */
-  max_in_flight: number;
+  max_in_flight?: MaxInFlight | null;
+  /** How many requests it is given at once now. */
+  max_in_flight_effective?: number;
   /** Where it speaks MCP over Streamable HTTP, where it does. */
   mcp_endpoint?: string | null;
   /** What people call it. */
@@ -930,6 +943,7 @@ export type ServerView = {
   /** The MCP revision in use with it. */
   protocol_version?: string | null;
   provider?: Provider | null;
+  queue?: QueueView | null;
   require?: Requirement | null;
   /** What it may use at most. */
   resource_limits: Limits;
@@ -984,11 +998,15 @@ export type Spoken = {
 
 /** Where the time of a call went, in milliseconds. */
 export type Stages = {
+  /** While the server waited for input from the user; no part of `duration_ms`. */
+  input_ms?: number;
+  /** The calls before it, running or waiting, when it began to wait. */
+  queue_ahead?: number;
   /** Waiting for the server to be free. */
   queue_ms: number;
   /** Until the answer was whole. */
   read_ms?: number;
-  /** Until the answer began. */
+  /** Until the answer began, without `input_ms`. */
   server_ms: number;
   /** Until the request was in the server's pipe. */
   write_ms: number;

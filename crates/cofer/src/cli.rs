@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use cofer_model::{BadMaxInFlight, MaxInFlight};
 
 use crate::commands::{chat, client, completions, connect, env, init, mcp, proxy, serve, server};
 
@@ -77,6 +78,11 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
         return Err("less than a millisecond".to_owned());
     }
     Ok(span)
+}
+
+/// A number of requests, or `auto`.
+pub(crate) fn max_in_flight(text: &str) -> Result<MaxInFlight, String> {
+    text.parse().map_err(|error: BadMaxInFlight| error.to_string())
 }
 
 #[cfg(test)]

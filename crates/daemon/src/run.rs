@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cofer_chat::Environment;
 use cofer_mcp::http::Identity;
-use cofer_model::Failure;
+use cofer_model::{Failure, MaxInFlight};
 use cofer_runtime::podman::Podman;
 use cofer_runtime::{become_subreaper, host_memory, raise_open_files, sweep};
 use cofer_store::{Store, StoreError};
@@ -68,6 +68,8 @@ pub struct Config {
     pub max_memory: Option<u64>,
     /// How many servers start at once when the daemon does, and by import, enable and restart.
     pub start_parallelism: usize,
+    /// How many requests a server is given at once whose registration does not say.
+    pub max_in_flight: MaxInFlight,
     /// The program that contains each server.
     pub shim: PathBuf,
     /// Who signs requests to remote servers that want it.
@@ -280,6 +282,7 @@ fn assemble(
             log_dir,
             max_message: config.max_message_bytes,
             start_parallelism: config.start_parallelism,
+            max_in_flight: config.max_in_flight,
             daemon_id,
             memory: Arc::clone(&memory),
         },

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use cofer_model::{Budget, Health, MASK, ServerSpec, ServerView, Status, Usage, mask_args};
+use cofer_mcp::QueueStatus;
+use cofer_model::{
+    Budget, Health, MASK, QueueView, ServerSpec, ServerView, Status, Usage, mask_args,
+};
 use cofer_store::ServerRecord;
 use cofer_supervisor::{ServerHandle, Snapshot};
 use serde_json::Value;
@@ -37,6 +40,7 @@ pub(crate) fn server_view(
     let kind = spec.kind();
     let warnings = warnings(&spec, &snapshot, handle.noise_lines());
     let peer = snapshot.peer.as_deref();
+    let queue = handle.queue();
     let facts = handle.facts().unwrap_or_default();
     let mut health_reasons = snapshot.health_reasons.clone();
     health_reasons.extend(memory_reason(handle.memory()));
@@ -70,6 +74,8 @@ pub(crate) fn server_view(
         call_timeout_ms: spec.call_timeout_ms,
         start_timeout_ms: spec.start_timeout_ms,
         max_in_flight: spec.max_in_flight,
+        max_in_flight_effective: effective_in_flight(handle, queue.as_ref()),
+        queue: queue.map(queue_view),
         heartbeat: spec.heartbeat,
         sharing: spec.sharing,
         network: spec.network,
@@ -103,6 +109,20 @@ pub(crate) fn server_view(
         created_at,
         updated_at,
     }
+}
+
+fn queue_view(queue: QueueStatus) -> QueueView {
+    QueueView {
+        waiting: queue.waiting as u64,
+        waited: queue.waited,
+        longest_wait_ms: queue.longest_wait.as_millis() as f64,
+    }
+}
+
+/// The number in force, or the one with which the server would start.
+fn effective_in_flight(handle: &ServerHandle, queue: Option<&QueueStatus>) -> u32 {
+    let number = queue.map_or_else(|| handle.max_in_flight().initial(), |queue| queue.limit);
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Says that messages of the server were rejected or discarded for lack of memory.

@@ -18,20 +18,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use cofer_model::{Budget, Charge};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::call::{BridgeConfig, CallError, Called, Request, Timing};
-use crate::caller::Caller;
+use crate::caller::{Caller, ClientId};
+use crate::concurrency::Concurrency;
 use crate::framing::LineReader;
+use crate::list_cache::{ListCache, PageKey};
 use crate::outbox::{Closed, Outbox, Stdin};
 use crate::outgoing::Outgoing;
 use crate::params::{self, Era};
 use crate::pending::{Opened, Pending, Reply};
 use crate::questions::Questions;
 use crate::reader::{Listener, read_messages};
+use crate::slots::{Acquired, QueueStatus, Slot, Slots, Waiting};
+use crate::unattributed::Unattributed;
 use crate::writer::write_messages;
 
 /// Up to this length the params of a call are not charged against the memory budget.
@@ -49,11 +53,13 @@ pub struct Bridge {
 pub(crate) struct Shared {
     pub(crate) config: BridgeConfig,
     era: AtomicBool,
-    turns: Semaphore,
-    waiting: AtomicUsize,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) concurrency: Concurrency,
+    pub(crate) lists: ListCache,
     held_bytes: AtomicUsize,
     pub(crate) pending: Arc<Pending>,
     pub(crate) questions: Questions,
+    pub(crate) unattributed: Unattributed,
     pub(crate) outbox: Outbox,
     /// Asks the writer to end, and so closes the peer's stdin.
     closing: CancellationToken,
@@ -65,6 +71,14 @@ pub(crate) struct Shared {
     /// Whether somebody waits in `sign_of_life`.
     listening_for_life: AtomicBool,
     life: Notify,
+}
+
+/// How a call goes on.
+enum Turn {
+    /// It is sent; past the queue without a slot.
+    Sends(Option<Slot>),
+    /// The peer is busy, and has sent this page of a list before.
+    Cached(Bytes),
 }
 
 impl Bridge {
@@ -88,12 +102,14 @@ impl Bridge {
         tasks.spawn(write_messages(stdin, inbox, Arc::clone(&pending), closing.clone()));
         let shared = Arc::new(Shared {
             era: AtomicBool::new(false),
-            turns: Semaphore::new(config.max_in_flight),
+            slots: Slots::new(config.max_in_flight),
+            concurrency: Concurrency::new(config.raise_to),
+            lists: ListCache::default(),
             config,
-            waiting: AtomicUsize::new(0),
             held_bytes: AtomicUsize::new(0),
             pending,
             questions: Questions::default(),
+            unattributed: Unattributed::default(),
             outbox,
             closing,
             closed: CancellationToken::new(),
@@ -159,6 +175,25 @@ impl Bridge {
         heard.await;
     }
 
+    /// Changes how many requests the peer is given at once; see [`BridgeConfig`].
+    pub fn set_max_in_flight(&self, limit: usize, raise_to: Option<usize>) {
+        self.shared.concurrency.configure(limit, raise_to, &self.shared.slots);
+    }
+
+    /// The calls that wait for the peer.
+    pub fn queue(&self) -> QueueStatus {
+        self.shared.slots.status()
+    }
+
+    /// The cheapest request that every peer answers.
+    pub fn liveness_method(&self) -> &'static str {
+        match self.era() {
+            Era::Initialize => "ping",
+            // Revision 2026-07-28 has no ping.
+            Era::Discover => "server/discover",
+        }
+    }
+
     /// Holds the conversation in `era` from now on.
     pub(crate) fn set_era(&self, era: Era) {
         self.shared.era.store(era == Era::Discover, Ordering::Relaxed);
@@ -174,13 +209,18 @@ impl Bridge {
         self.shared.config.max_message
     }
 
+    /// Keeps no page of the list `method`.
+    pub(crate) fn forget_list(&self, method: &str) {
+        self.shared.lists.forget(method);
+    }
+
     /// The era in which the conversation is held.
     pub fn era(&self) -> Era {
         if self.shared.era.load(Ordering::Relaxed) { Era::Discover } else { Era::Initialize }
     }
 
     async fn run(&self, request: Request<'_>, marks: &mut Marks) -> Result<Bytes, CallError> {
-        let shared = &*self.shared;
+        let shared = &self.shared;
         let size = request.params.as_ref().map_or(0, Bytes::len);
         if size > shared.config.max_message {
             return Err(CallError::RequestTooLarge {
@@ -189,11 +229,15 @@ impl Bridge {
             });
         }
         let _held = shared.hold(size)?;
-        let _turn = if request.urgent { None } else { Some(shared.turn(request.timeout).await?) };
+        let (page, version) = (PageKey::of(&request), shared.lists.version());
+        let slot = match self.turn(&request, page.as_ref(), marks).await? {
+            Turn::Sends(slot) => slot,
+            Turn::Cached(result) => return Ok(result),
+        };
         marks.sent = Some(Instant::now());
 
         let Opened { id, reply } =
-            shared.pending.open(request.owner()).ok_or(CallError::Disconnected)?;
+            shared.pending.open(request.owner(), slot).ok_or(CallError::Disconnected)?;
         marks.id = Some(id);
         let sent = AtomicBool::new(false);
         let mut ticket = Ticket { shared, id, sent: &sent, reason: "the caller went away" };
@@ -210,26 +254,58 @@ impl Bridge {
             sent.store(true, Ordering::Relaxed);
             wait_for(reply, &shared.config, marks).await
         };
-        let deadline = tokio::time::sleep(request.timeout);
-        tokio::pin!(answer, deadline);
-        loop {
-            tokio::select! {
-                biased;
-                result = &mut answer => return result,
-                () = &mut deadline => {
-                    // A server that waits for its caller is not the one that is silent.
-                    if client.is_some_and(|client| shared.questions.waits_for(client)) {
-                        deadline.as_mut().reset(Instant::now() + request.timeout);
-                        continue;
-                    }
-                    // The silence that counts begins with the last sign of progress.
-                    let Some(progressed) = shared.pending.take_progress(id) else {
-                        ticket.reason = "the request timed out";
-                        return Err(CallError::Timeout(request.timeout));
-                    };
-                    deadline.as_mut().reset(progressed + request.timeout);
+        let silent = shared.until_silent(id, client, request.timeout);
+        let input = tokio::select! {
+            biased;
+            result = answer => {
+                if let (Some(page), Ok(result)) = (page, &result) {
+                    shared.lists.put(page, version, result, &shared.config.memory);
                 }
+                return result;
             }
+            input = silent => input,
+        };
+        marks.input = input;
+        ticket.reason = "the request timed out";
+        Err(CallError::Timeout(request.timeout))
+    }
+
+    /// Waits for a free place at the peer.
+    async fn turn(
+        &self,
+        request: &Request<'_>,
+        page: Option<&PageKey>,
+        marks: &mut Marks,
+    ) -> Result<Turn, CallError> {
+        let shared = &self.shared;
+        if request.urgent {
+            return Ok(Turn::Sends(None));
+        }
+        if let Some(page) = page.filter(|_| shared.slots.is_full())
+            && let Some(result) = shared.lists.get(page)
+        {
+            return Ok(Turn::Cached(result));
+        }
+        let running = shared.slots.taken();
+        let waiting = match shared.slots.acquire(shared.config.queue_limit, !request.only_looks()) {
+            Acquired::Slot(slot) => return Ok(Turn::Sends(Some(slot))),
+            Acquired::Waiting(waiting) => waiting,
+            Acquired::Full { waiting } => return Err(CallError::Overloaded { waiting }),
+        };
+        marks.ahead = running.max(1) + waiting.ahead;
+        // Boxed: most calls do not wait, and would carry the probe's state with them.
+        let slot = Box::pin(self.wait(waiting, request.timeout)).await?;
+        Ok(Turn::Sends(Some(slot)))
+    }
+
+    async fn wait(&self, waiting: Waiting, timeout: Duration) -> Result<Slot, CallError> {
+        tokio::select! {
+            biased;
+            slot = tokio::time::timeout(timeout, waiting) => {
+                slot.map_err(|_| CallError::QueueTimeout(timeout))
+            }
+            () = self.shared.closed.cancelled() => Err(CallError::Disconnected),
+            () = self.shared.concurrency.probe(self) => Err(CallError::Disconnected),
         }
     }
 }
@@ -240,7 +316,8 @@ async fn wait_for(
     marks: &mut Marks,
 ) -> Result<Bytes, CallError> {
     match reply.await {
-        Ok(Reply::Answer { outcome, written, began }) => {
+        Ok(Reply::Answer { outcome, written, began, input }) => {
+            marks.input = input;
             marks.written = written;
             marks.began = Some(began);
             outcome.map_err(CallError::Rpc)
@@ -257,23 +334,22 @@ async fn wait_for(
 }
 
 impl Shared {
-    /// Waits for a free place at the peer.
-    async fn turn(&self, timeout: Duration) -> Result<SemaphorePermit<'_>, CallError> {
-        if let Ok(permit) = self.turns.try_acquire() {
-            return Ok(permit);
-        }
-        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _counted = Counted { counter: &self.waiting, by: 1 };
-        if waiting >= self.config.queue_limit {
-            return Err(CallError::Overloaded { waiting });
-        }
-        tokio::select! {
-            permit = tokio::time::timeout(timeout, self.turns.acquire()) => match permit {
-                Ok(Ok(permit)) => Ok(permit),
-                Ok(Err(_)) => Err(CallError::Disconnected),
-                Err(_) => Err(CallError::QueueTimeout(timeout)),
-            },
-            () = self.closed.cancelled() => Err(CallError::Disconnected),
+    /// Ends when the peer was silent about request `id` for `timeout`, with the time in which it
+    /// waited for the user of `client`, which is no silence of the peer's.
+    async fn until_silent(&self, id: u64, client: Option<ClientId>, timeout: Duration) -> Duration {
+        let mut deadline = Instant::now() + timeout;
+        loop {
+            tokio::time::sleep_until(deadline).await;
+            let waits = client.is_some_and(|client| self.questions.waits_for(client));
+            if waits || !self.unattributed.is_empty() {
+                deadline = Instant::now() + timeout;
+                continue;
+            }
+            // The silence that counts begins with the last sign of progress.
+            match self.pending.take_progress(id) {
+                Some(progressed) => deadline = progressed + timeout,
+                None => return self.pending.input_of(id),
+            }
         }
     }
 
@@ -284,7 +360,7 @@ impl Shared {
         let before = self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
         let counted = Counted { counter: &self.held_bytes, by: bytes };
         if before > 0 && before + bytes > self.config.held_bytes_limit {
-            return Err(CallError::Overloaded { waiting: self.waiting.load(Ordering::Relaxed) });
+            return Err(CallError::Overloaded { waiting: self.slots.status().waiting });
         }
         if bytes <= UNCHARGED {
             return Ok(Held { _counted: counted, _charge: None });
@@ -299,8 +375,7 @@ impl Shared {
 
     /// Sends request `id`; waits while the peer does not read.
     async fn send(&self, id: u64, message: Outgoing) -> Result<(), Closed> {
-        let in_flight = self.config.max_in_flight - self.turns.available_permits();
-        if in_flight > 1 {
+        if self.slots.taken() > 1 {
             return self.outbox.send(message).await;
         }
         // Written in one go, it is with the peer, which may run before this goes on.
@@ -344,6 +419,8 @@ struct Marks {
     sent: Option<Instant>,
     written: Option<Instant>,
     began: Option<Instant>,
+    ahead: usize,
+    input: Duration,
 }
 
 impl Marks {
@@ -353,8 +430,10 @@ impl Marks {
         let began = self.began.unwrap_or(ended).clamp(written, ended);
         Timing {
             queue: sent - started,
+            queue_ahead: self.ahead,
             write: written - sent,
-            server: began - written,
+            server: (began - written).saturating_sub(self.input),
+            input: self.input,
             read: ended - began,
         }
     }
@@ -381,7 +460,7 @@ impl Drop for Counted<'_> {
 /// A request's claim on an answer. Where it is dropped before the answer came, a peer that has
 /// the request is told.
 struct Ticket<'a> {
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     id: u64,
     /// Whether the peer can have heard of the request.
     sent: &'a AtomicBool,
@@ -400,5 +479,6 @@ impl Drop for Ticket<'_> {
                 Some(&params),
             ));
         }
+        self.shared.attribute();
     }
 }

@@ -15,6 +15,9 @@ use crate::pending::Owner;
 pub struct BridgeConfig {
     /// Requests the peer is given at once.
     pub max_in_flight: usize,
+    /// Their number once the peer has answered a request while another one was open; none
+    /// where the number stays.
+    pub raise_to: Option<usize>,
     /// Calls that may wait for their turn.
     pub queue_limit: usize,
     /// Bytes of params that waiting and running calls may hold together.
@@ -29,6 +32,7 @@ impl Default for BridgeConfig {
     fn default() -> Self {
         Self {
             max_in_flight: 1,
+            raise_to: None,
             queue_limit: 512,
             held_bytes_limit: 256 << 20,
             max_message: 64 << 20,
@@ -74,9 +78,14 @@ impl<'a> Request<'a> {
         match &self.caller {
             Some(caller) => Owner::Caller(Arc::clone(caller)),
             None if self.urgent => Owner::Us,
-            None if only_looks(self.method) => Owner::Onlooker,
+            None if self.only_looks() => Owner::Onlooker,
             None => Owner::Stranger,
         }
+    }
+
+    /// Whether nobody is asked anything for its sake: a list or a subscription of ours.
+    pub(crate) fn only_looks(&self) -> bool {
+        self.caller.is_none() && only_looks(self.method)
     }
 }
 
@@ -102,10 +111,14 @@ pub struct Called {
 pub struct Timing {
     /// Waiting for its turn.
     pub queue: Duration,
+    /// The calls before it, running or waiting, when it began to wait; 0 where it did not.
+    pub queue_ahead: usize,
     /// Until it was in the peer's pipe.
     pub write: Duration,
-    /// Until the answer began.
+    /// Until the answer began, without `input`.
     pub server: Duration,
+    /// While the peer waited for input from the caller's user.
+    pub input: Duration,
     /// Until the answer was whole and with its caller.
     pub read: Duration,
 }

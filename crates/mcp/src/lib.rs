@@ -9,9 +9,11 @@
 mod bridge;
 mod call;
 mod caller;
+mod concurrency;
 mod framing;
 mod handshake;
 pub mod http;
+mod list_cache;
 mod listing;
 mod members;
 mod memory;
@@ -25,6 +27,8 @@ mod params;
 mod pending;
 mod questions;
 mod reader;
+mod slots;
+mod unattributed;
 mod writer;
 
 pub use bridge::Bridge;
@@ -43,3 +47,4 @@ pub use object::read_object;
 pub use oversize::IdScanner;
 pub use params::Era;
 pub use reader::Listener;
+pub use slots::QueueStatus;

@@ -39,6 +39,20 @@ pub async fn collect_pages(
     key: &str,
     timeout: std::time::Duration,
 ) -> Result<Listing, CallError> {
+    let listing = read_pages(bridge, method, key, timeout).await;
+    if listing.is_err() {
+        // Its pages may be of no use, and without end.
+        bridge.forget_list(method);
+    }
+    listing
+}
+
+async fn read_pages(
+    bridge: &Bridge,
+    method: &str,
+    key: &str,
+    timeout: std::time::Duration,
+) -> Result<Listing, CallError> {
     let mut pages = Pages::new(bridge);
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {

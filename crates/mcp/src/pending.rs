@@ -1,8 +1,9 @@
 //! The requests that wait for an answer. The reader, the writer and every caller share this
 //! table; each holds its lock only to look up or change one entry.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use cofer_model::Budget;
@@ -13,6 +14,7 @@ use crate::caller::{Caller, ClientId};
 use crate::memory::build_charged;
 use crate::message::RpcError;
 use crate::params::with_token;
+use crate::slots::Slot;
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(crate) enum Reply {
         written: Option<Instant>,
         /// When the answer's first bytes came.
         began: Instant,
+        /// How long the peer waited for the caller's user.
+        input: Duration,
     },
     /// The peer's answer was over the cap.
     TooLarge { bytes: u64 },
@@ -40,6 +44,56 @@ struct Entry {
     /// The caller's own progress token, as JSON.
     token: Option<Bytes>,
     written: Option<Instant>,
+    /// None for a request past the queue, and for one that has waited for its user.
+    slot: Option<Slot>,
+    input: InputWait,
+}
+
+/// The time in which a peer waits for input from a caller's user.
+#[derive(Debug, Default)]
+struct InputWait {
+    /// Requests of the peer that the user has not answered.
+    open: u32,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl InputWait {
+    fn begin(&mut self) {
+        self.open += 1;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn end(&mut self) {
+        self.open = self.open.saturating_sub(1);
+        if self.open == 0
+            && let Some(since) = self.since.take()
+        {
+            self.total += since.elapsed();
+        }
+    }
+
+    fn total(&self) -> Duration {
+        self.total + self.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+/// For whom a request of the peer is meant.
+pub(crate) enum Addressee {
+    /// For a client, whose call it belongs to if it has any.
+    Client { call: Option<u64>, caller: Arc<dyn Caller> },
+    /// For a client that is not certain until another one's call has ended.
+    Uncertain,
+    /// For nobody who can be reached.
+    Nobody,
+}
+
+/// Whether an answer came while an older request was open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answered {
+    /// Whether somebody waited for it.
+    pub(crate) is_expected: bool,
+    pub(crate) overlaps: bool,
 }
 
 /// For whom a request is made.
@@ -89,7 +143,7 @@ pub(crate) struct Opened {
 
 impl Pending {
     /// Gives a request an id and a place, or none where the peer is gone.
-    pub(crate) fn open(&self, owner: Owner) -> Option<Opened> {
+    pub(crate) fn open(&self, owner: Owner, slot: Option<Slot>) -> Option<Opened> {
         let (sender, reply) = oneshot::channel();
         let mut state = self.lock();
         if state.closed {
@@ -97,7 +151,8 @@ impl Pending {
         }
         state.last_id += 1;
         let id = state.last_id;
-        let entry = Entry { reply: sender, owner, progressed: None, token: None, written: None };
+        let (progressed, token, written, input) = (None, None, None, InputWait::default());
+        let entry = Entry { reply: sender, owner, progressed, token, written, slot, input };
         state.entries.insert(id, entry);
         Some(Opened { id, reply })
     }
@@ -129,12 +184,49 @@ impl Pending {
         }
     }
 
-    /// Gives request `id` its answer; false where nobody waits for it any more.
-    pub(crate) fn answer(&self, id: u64, outcome: Result<Bytes, RpcError>, began: Instant) -> bool {
-        let entry = self.lock().entries.remove(&id);
-        entry.is_some_and(|entry| {
-            entry.reply.send(Reply::Answer { outcome, written: entry.written, began }).is_ok()
-        })
+    /// Gives request `id` its answer, and its slot to the next one. Looks for older requests only
+    /// if `watch` is set: that takes longer the more are open.
+    pub(crate) fn answer(
+        &self,
+        id: u64,
+        outcome: Result<Bytes, RpcError>,
+        began: Instant,
+        watch: bool,
+    ) -> Answered {
+        let mut state = self.lock();
+        let entry = state.entries.remove(&id);
+        let is_older = |(other, entry): (&u64, &Entry)| {
+            *other < id && entry.written.is_some() && !matches!(entry.owner, Owner::Us)
+        };
+        let overlaps = watch && entry.is_some() && state.entries.iter().any(is_older);
+        drop(state);
+        let is_expected = entry.is_some_and(|entry| {
+            let Entry { reply, written, input, .. } = entry;
+            reply.send(Reply::Answer { outcome, written, began, input: input.total() }).is_ok()
+        });
+        Answered { is_expected, overlaps }
+    }
+
+    /// The peer waits for the user of request `id`, which releases its slot for others.
+    pub(crate) fn input_begins(&self, id: u64) {
+        let slot = self.lock().entries.get_mut(&id).and_then(|entry| {
+            entry.input.begin();
+            entry.slot.take()
+        });
+        // Behind the lock: the next call takes it.
+        drop(slot);
+    }
+
+    /// The user of request `id` has answered, or the peer does not want it any more.
+    pub(crate) fn input_ends(&self, id: u64) {
+        if let Some(entry) = self.lock().entries.get_mut(&id) {
+            entry.input.end();
+        }
+    }
+
+    /// How long the peer has waited for the user of request `id`.
+    pub(crate) fn input_of(&self, id: u64) -> Duration {
+        self.lock().entries.get(&id).map_or(Duration::ZERO, |entry| entry.input.total())
     }
 
     /// Tells request `id` that its answer was too large; false where nobody waits for it.
@@ -185,20 +277,30 @@ impl Pending {
 
     /// Who has made every request that waits for an answer; none where it is not one client.
     pub(crate) fn only_caller(&self) -> Option<Arc<dyn Caller>> {
-        let state = self.lock();
-        let mut newest: Option<(u64, &Arc<dyn Caller>)> = None;
-        for (id, entry) in &state.entries {
-            match &entry.owner {
-                Owner::Us | Owner::Onlooker => {}
-                Owner::Stranger => return None,
-                Owner::Caller(caller) => match newest {
-                    Some((_, other)) if other.client() != caller.client() => return None,
-                    Some((other, _)) if other > *id => {}
-                    _ => newest = Some((*id, caller)),
-                },
-            }
+        match self.addressee() {
+            Addressee::Client { caller, .. } => Some(caller),
+            Addressee::Uncertain | Addressee::Nobody => None,
         }
-        newest.map(|(_, caller)| caller).or(state.standing.as_ref()).cloned()
+    }
+
+    /// For whom a request of the peer is meant that came now.
+    pub(crate) fn addressee(&self) -> Addressee {
+        let state = self.lock();
+        match only_client(state.entries.iter()) {
+            Ok(Some((id, caller))) => {
+                Addressee::Client { call: Some(id), caller: Arc::clone(caller) }
+            }
+            Ok(None) => match &state.standing {
+                Some(caller) => Addressee::Client { call: None, caller: Arc::clone(caller) },
+                None => Addressee::Nobody,
+            },
+            // Several clients at once are what the server is configured for, unless one of them
+            // is there only because its call released its slot.
+            Err(Several) => match is_caused_by_release(&state.entries) {
+                true => Addressee::Uncertain,
+                false => Addressee::Nobody,
+            },
+        }
     }
 
     /// Takes request `id` out unanswered; false where it had been answered.
@@ -233,6 +335,49 @@ impl Pending {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Requests of several clients, or of one that cannot be reached, are open.
+struct Several;
+
+/// A request and its caller.
+type CallOf<'a> = (u64, &'a Arc<dyn Caller>);
+
+/// The newest request of the only client that has made any of `entries`.
+fn only_client<'a>(
+    entries: impl Iterator<Item = (&'a u64, &'a Entry)>,
+) -> Result<Option<CallOf<'a>>, Several> {
+    let mut newest: Option<CallOf<'a>> = None;
+    let mut has_stranger = false;
+    for (id, entry) in entries {
+        match &entry.owner {
+            Owner::Us | Owner::Onlooker => {}
+            Owner::Stranger => has_stranger = true,
+            Owner::Caller(caller) => match newest {
+                Some((_, other)) if other.client() != caller.client() => return Err(Several),
+                Some((other, _)) if other > *id => {}
+                _ => newest = Some((*id, caller)),
+            },
+        }
+    }
+    if has_stranger { Err(Several) } else { Ok(newest) }
+}
+
+/// Whether requests of several clients are open only because one has released its slot.
+fn is_caused_by_release(entries: &HashMap<u64, Entry>) -> bool {
+    let (mut has_released, mut with_slot) = (false, HashSet::new());
+    for entry in entries.values() {
+        let client = match &entry.owner {
+            Owner::Us | Owner::Onlooker => continue,
+            Owner::Stranger => None,
+            Owner::Caller(caller) => Some(caller.client()),
+        };
+        match entry.slot {
+            Some(_) => drop(with_slot.insert(client)),
+            None => has_released |= client.is_some(),
+        }
+    }
+    has_released && with_slot.len() < 2
 }
 
 impl std::fmt::Debug for Pending {

@@ -14,6 +14,8 @@ struct Open {
     /// The peer's own id, as JSON.
     peer_id: Bytes,
     client: ClientId,
+    /// The request of ours during which it was asked.
+    call: Option<u64>,
     caller: Weak<dyn Caller>,
 }
 
@@ -35,6 +37,7 @@ impl Questions {
         &self,
         peer_id: Bytes,
         client: ClientId,
+        call: Option<u64>,
         caller: Weak<dyn Caller>,
     ) -> Option<u64> {
         let mut state = self.lock();
@@ -43,27 +46,27 @@ impl Questions {
         }
         state.last_id += 1;
         let id = state.last_id;
-        state.open.insert(id, Open { peer_id, client, caller });
+        state.open.insert(id, Open { peer_id, client, call, caller });
         Some(id)
     }
 
-    /// Takes a question out, and tells whose it was; none where it was taken out before.
-    pub(crate) fn settle(&self, id: u64) -> Option<ClientId> {
-        self.lock().open.remove(&id).map(|open| open.client)
+    /// Takes a question out, with its client and call; none where it was taken out before.
+    pub(crate) fn settle(&self, id: u64) -> Option<(ClientId, Option<u64>)> {
+        self.lock().open.remove(&id).map(|open| (open.client, open.call))
     }
 
-    /// The peer takes its request back.
-    pub(crate) fn withdraw(&self, peer_id: &[u8]) {
+    /// The peer takes its request back: its client and call, where it was open.
+    pub(crate) fn withdraw(&self, peer_id: &[u8]) -> Option<(ClientId, Option<u64>)> {
         let withdrawn = {
             let mut state = self.lock();
             let id = state.open.iter().find(|(_, open)| open.peer_id == peer_id).map(|(id, _)| *id);
             id.and_then(|id| Some((id, state.open.remove(&id)?)))
         };
-        if let Some((id, open)) = withdrawn
-            && let Some(caller) = open.caller.upgrade()
-        {
+        let (id, open) = withdrawn?;
+        if let Some(caller) = open.caller.upgrade() {
             caller.withdrawn(id);
         }
+        Some((open.client, open.call))
     }
 
     /// Whether `client` has yet to answer something.

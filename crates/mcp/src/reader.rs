@@ -9,11 +9,13 @@ use tokio::io::AsyncRead;
 use tokio::time::Instant;
 
 use crate::bridge::Shared;
-use crate::caller::{Caller, Question, answer_with};
+use crate::caller::{Caller, ClientId, Question, answer_with};
 use crate::framing::{Frame, LineReader};
 use crate::members::member;
 use crate::message::{Incoming, Message, RpcError};
 use crate::off_worker::off_worker;
+use crate::pending::Addressee;
+use crate::unattributed::PeerRequest;
 
 /// Hears what the peer says of its own accord.
 pub trait Listener: Send + Sync + 'static {
@@ -43,7 +45,15 @@ impl Shared {
     fn take(self: &Arc<Self>, message: Message, began: Instant, listener: &dyn Listener) {
         match message {
             Message::Response { id, outcome } => {
-                if !id.is_some_and(|id| self.pending.answer(id, outcome, began)) {
+                let Some(id) = id else {
+                    return tracing::debug!("an answer without an id that we could have given");
+                };
+                let watch = self.concurrency.is_watched();
+                let answered = self.pending.answer(id, outcome, began, watch);
+                if answered.overlaps {
+                    self.concurrency.observed(&self.slots);
+                }
+                if !answered.is_expected {
                     tracing::debug!(?id, "an answer came that nobody waits for");
                 }
             }
@@ -56,31 +66,53 @@ impl Shared {
             }
             Message::Notification { method, params } if method == "notifications/cancelled" => {
                 if let Some(id) = params.as_ref().and_then(|params| member(params, "requestId")) {
-                    self.questions.withdraw(id);
+                    self.unattributed.withdraw(id);
+                    if let Some((client, call)) = self.questions.withdraw(id) {
+                        self.input_ended(client, call);
+                    }
                 }
             }
             Message::Notification { method, params } if method == "notifications/message" => {
                 match self.pending.only_caller() {
-                    Some(caller) => caller.notified(&method, params.as_ref()),
+                    Some(caller) => {
+                        // Silence is what a timeout measures, and this is a word of the call's.
+                        self.pending.progress_of(caller.client());
+                        caller.notified(&method, params.as_ref());
+                    }
                     None => listener.notified(&method, params.as_ref()),
                 }
             }
-            Message::Notification { method, params } => listener.notified(&method, params.as_ref()),
-            Message::Request { id, method, params } => self.asked(id, method, params),
+            Message::Notification { method, params } => {
+                self.lists.notified(&method);
+                listener.notified(&method, params.as_ref());
+            }
+            Message::Request { id, method, .. } if method == "ping" => {
+                self.send_or_drop(answer_with(&id, &Ok(Bytes::from_static(b"{}"))));
+            }
+            Message::Request { id, method, params } => {
+                self.asked(PeerRequest { id, method, params });
+            }
         }
     }
 
     /// Brings a request of the peer's to the client that it is meant for, where that is certain.
-    fn asked(self: &Arc<Self>, id: Bytes, method: String, params: Option<Bytes>) {
-        let outcome = match method.as_str() {
-            "ping" => Ok(Bytes::from_static(b"{}")),
-            _ => match self.pending.only_caller() {
-                Some(caller) => match self.ask(&caller, id.clone(), method, params) {
+    fn asked(self: &Arc<Self>, request: PeerRequest) {
+        let (id, outcome) = match self.pending.addressee() {
+            Addressee::Client { call, caller } => {
+                let id = request.id.clone();
+                match self.ask(&caller, call, request) {
                     Ok(()) => return,
-                    Err(refusal) => Err(refusal),
-                },
-                None => answer_for_nobody(&method),
+                    Err(refusal) => (id, Err(refusal)),
+                }
+            }
+            Addressee::Uncertain => match self.unattributed.put(request) {
+                Ok(()) => return,
+                Err(request) => (request.id, Err(too_many_open())),
             },
+            Addressee::Nobody => {
+                let outcome = answer_for_nobody(&request.method);
+                (request.id, outcome)
+            }
         };
         self.send_or_drop(answer_with(&id, &outcome));
     }
@@ -88,16 +120,33 @@ impl Shared {
     fn ask(
         self: &Arc<Self>,
         caller: &Arc<dyn Caller>,
-        id: Bytes,
-        method: String,
-        params: Option<Bytes>,
+        call: Option<u64>,
+        request: PeerRequest,
     ) -> Result<(), RpcError> {
-        let open = self.questions.open(id.clone(), caller.client(), Arc::downgrade(caller));
-        let Some(question) = open else {
-            return Err(RpcError::new(-32603, "too many requests to the client are open already"));
-        };
+        let PeerRequest { id, method, params } = request;
+        let open = self.questions.open(id.clone(), caller.client(), call, Arc::downgrade(caller));
+        let question = open.ok_or_else(too_many_open)?;
+        if let Some(call) = call {
+            self.pending.input_begins(call);
+        }
         caller.asked(Question::new(Arc::clone(self), question, id, method, params));
         Ok(())
+    }
+
+    /// A call has ended: requests of the peer may now be certain to belong to another.
+    pub(crate) fn attribute(self: &Arc<Self>) {
+        if !self.unattributed.is_empty() {
+            for request in self.unattributed.take() {
+                self.asked(request);
+            }
+        }
+    }
+
+    fn input_ended(&self, client: ClientId, call: Option<u64>) {
+        if let Some(call) = call {
+            self.pending.input_ends(call);
+        }
+        self.pending.progress_of(client);
     }
 
     /// Answers a request of the peer's that was not kept.
@@ -107,12 +156,16 @@ impl Shared {
 
     /// A question has its answer, which gives its asker new time; false where it was taken back.
     pub(crate) fn settle(&self, question: u64) -> bool {
-        let Some(client) = self.questions.settle(question) else {
+        let Some((client, call)) = self.questions.settle(question) else {
             return false;
         };
-        self.pending.progress_of(client);
+        self.input_ended(client, call);
         true
     }
+}
+
+fn too_many_open() -> RpcError {
+    RpcError::new(-32603, "too many requests to the client are open already")
 }
 
 /// What the daemon itself answers, where no client is there to be asked or several could be

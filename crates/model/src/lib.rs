@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod hops;
 mod image;
+mod in_flight;
 mod joined;
 mod limits;
 mod name;
@@ -41,6 +42,7 @@ pub use event::{
 };
 pub use hops::{DAEMONS_HEADER, DAEMONS_NOTIFICATION, DaemonIds, HOPS_HEADER, HOPS_VARIABLE};
 pub use image::wrong_image;
+pub use in_flight::{BadMaxInFlight, MaxInFlight};
 pub use joined::{MAX_JOINED, MAX_PREFIX, joined_name, may_be_joined_of};
 pub use limits::{Limits, parse_bytes};
 pub use name::{NameError, ServerName};
@@ -61,5 +63,5 @@ pub use tool_filter::matches_pattern;
 pub use trace::TraceParent;
 pub use view::{
     ActivityEntry, ActivityPage, CallSource, LogEntry, LogPage, LogStream, LogTag, Outcome,
-    RecordedCall, RecordedText, ServerList, ServerView, Stages, VolumeList, VolumeView,
+    QueueView, RecordedCall, RecordedText, ServerList, ServerView, Stages, VolumeList, VolumeView,
 };

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Limits, Openings, RemoteAuth, ServerName};
+use crate::{CallSource, Limits, MaxInFlight, Openings, RemoteAuth, ServerName};
 
 /// The identifier given to a server when it is registered.
 #[derive(
@@ -275,18 +275,19 @@ pub struct ServerSpec {
     /// The tools that they may not, even where `tools_allow` names them.
     #[serde(default)]
     pub tools_deny: Vec<String>,
-    /// How long one call may stay unanswered, in milliseconds.
-    #[serde(default = "default_call_timeout")]
+    /// How long the server may be silent about a call, in milliseconds. Where it is not given,
+    /// 30 s for `POST …/call` and 60 s for the gateway, the chat and the console.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
-    pub call_timeout_ms: u64,
+    pub call_timeout_ms: Option<u64>,
     /// How long it may take to become ready, in milliseconds.
     #[serde(default = "default_start_timeout")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     pub start_timeout_ms: u64,
-    /// How many requests it is given at once.
-    #[serde(default = "one")]
-    #[schema(minimum = 1, maximum = 4096)]
-    pub max_in_flight: u32,
+    /// How many requests it is given at once: a number up to 4096, or `auto`: 1, and 8 once it has
+    /// answered a request while another was open. The daemon's default where it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<MaxInFlight>,
     /// How its liveness is watched.
     #[serde(default)]
     pub heartbeat: HeartbeatSpec,
@@ -312,14 +313,6 @@ pub(crate) const fn yes() -> bool {
     true
 }
 
-pub(crate) const fn one() -> u32 {
-    1
-}
-
-pub(crate) const fn default_call_timeout() -> u64 {
-    30_000
-}
-
 pub(crate) const fn default_start_timeout() -> u64 {
     60_000
 }
@@ -339,9 +332,14 @@ impl ServerSpec {
         self.prefix.as_deref().unwrap_or(self.name.as_str())
     }
 
-    /// How long one call may stay unanswered.
-    pub fn call_timeout(&self) -> Duration {
-        Duration::from_millis(self.call_timeout_ms)
+    /// How long the server may be silent about a call that came by `source`. HST-2.3 wants 30 s of
+    /// the API; an agent or a person can wait longer, and many tools take longer.
+    pub fn call_timeout(&self, source: CallSource) -> Duration {
+        let default = match source {
+            CallSource::Api => 30_000,
+            CallSource::Console | CallSource::Chat | CallSource::Gateway => 60_000,
+        };
+        Duration::from_millis(self.call_timeout_ms.unwrap_or(default))
     }
 
     /// How long it may take to become ready.
@@ -376,7 +374,8 @@ impl ServerSpec {
             tools_allow: Vec::new(),
             tools_deny: Vec::new(),
             restart_policy: RestartPolicy::Always,
-            call_timeout_ms: 0,
+            call_timeout_ms: None,
+            max_in_flight: None,
             ..self.clone()
         }
     }
@@ -404,6 +403,20 @@ mod tests {
             let is_available = |one| available.contains(&one) || never.contains(&one);
             assert_eq!(Provider::preferred(is_available), expected, "{available:?}");
         }
+    }
+
+    #[test]
+    fn a_call_may_take_as_long_as_its_caller_waits() {
+        // covers: HST-2.3
+        use CallSource::{Api, Chat, Console, Gateway};
+        let body = serde_json::json!({"name": "s", "command": "x"});
+        let mut spec: ServerSpec = serde_json::from_value(body).unwrap();
+        let seconds = |spec: &ServerSpec| {
+            [Api, Console, Chat, Gateway].map(|source| spec.call_timeout(source).as_secs())
+        };
+        assert_eq!(seconds(&spec), [30, 60, 60, 60]);
+        spec.call_timeout_ms = Some(5000);
+        assert_eq!(seconds(&spec), [5, 5, 5, 5]);
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::{FieldError, Kind, Network, PortMapping, Provider, Requirement, Serve
 /// The longest time limit a person may set: one day.
 const MAX_MS: u64 = 24 * 60 * 60 * 1000;
 /// More requests at once than any stdio server can use.
-const MAX_IN_FLIGHT: u32 = 4096;
 /// More ports, volumes or mounts than any server needs.
 const MAX_LIST: usize = 64;
 /// More patterns of tools than anybody writes.
@@ -73,7 +72,7 @@ fn check_texts(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
 
 fn check_numbers(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
     for (field, value, min) in [
-        ("call_timeout_ms", spec.call_timeout_ms, 1),
+        ("call_timeout_ms", spec.call_timeout_ms.unwrap_or(1), 1),
         ("start_timeout_ms", spec.start_timeout_ms, 1),
         ("heartbeat.interval_ms", spec.heartbeat.interval_ms, 0),
         ("heartbeat.timeout_ms", spec.heartbeat.timeout_ms, 1),
@@ -81,9 +80,6 @@ fn check_numbers(spec: &ServerSpec, wrong: &mut Wrong<'_>) {
         if !(min..=MAX_MS).contains(&value) {
             wrong.say(field, format!("is {value}, not between {min} and {MAX_MS} (one day)"));
         }
-    }
-    if !(1..=MAX_IN_FLIGHT).contains(&spec.max_in_flight) {
-        wrong.say("max_in_flight", format!("is not between 1 and {MAX_IN_FLIGHT}"));
     }
 }
 

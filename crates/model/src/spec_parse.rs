@@ -110,9 +110,9 @@ fn read(fields: &mut Fields) -> ServerSpec {
         include_resources: fields.take("include_resources", || false),
         tools_allow: fields.take("tools_allow", Vec::new),
         tools_deny: fields.take("tools_deny", Vec::new),
-        call_timeout_ms: fields.take("call_timeout_ms", spec::default_call_timeout),
+        call_timeout_ms: fields.take("call_timeout_ms", || None),
         start_timeout_ms: fields.take("start_timeout_ms", spec::default_start_timeout),
-        max_in_flight: fields.take("max_in_flight", spec::one),
+        max_in_flight: fields.take("max_in_flight", || None),
         heartbeat: fields.take("heartbeat", Default::default),
         sharing: fields.take("sharing", Default::default),
         network: fields.take("network", Default::default),
@@ -161,7 +161,7 @@ mod tests {
         assert!(spec.enabled && spec.stdio_bridge && !spec.include_resources);
         assert_eq!(
             (spec.call_timeout_ms, spec.start_timeout_ms, spec.max_in_flight),
-            (30_000, 60_000, 1)
+            (None, 60_000, None)
         );
         assert_eq!(
             spec.heartbeat,
@@ -178,10 +178,10 @@ mod tests {
         });
         assert_eq!(
             fields_of(body),
-            ["name", "args", "heartbeat", "command", "colour", "environment.A=B", "max_in_flight"]
+            ["name", "args", "max_in_flight", "heartbeat", "command", "colour", "environment.A=B"]
         );
         let body = json!({"name": "x", "command": "y", "max_in_flight": 0, "call_timeout_ms": 0, "environment": {"A=B": "x"}});
-        assert_eq!(fields_of(body), ["environment.A=B", "call_timeout_ms", "max_in_flight"]);
+        assert_eq!(fields_of(body), ["max_in_flight", "environment.A=B", "call_timeout_ms"]);
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         )
         .unwrap();
         let patched = parse_patch(&spec, json!({"args": ["2"], "max_in_flight": null})).unwrap();
-        assert_eq!((patched.args, patched.max_in_flight), (vec!["2".to_owned()], 1));
+        assert_eq!((patched.args, patched.max_in_flight), (vec!["2".to_owned()], None));
         let errors = parse_patch(&spec, json!({"colour": 1})).unwrap_err();
         assert_eq!(errors[0].field, "colour");
     }

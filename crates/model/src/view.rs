@@ -10,8 +10,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    Failure, Health, HeartbeatSpec, Kind, Limits, Network, Openings, PortMapping, ProcessStatus,
-    Provider, RemoteAuth, Requirement, RestartPolicy, ServerId, Sharing, Status, Usage,
+    Failure, Health, HeartbeatSpec, Kind, Limits, MaxInFlight, Network, Openings, PortMapping,
+    ProcessStatus, Provider, RemoteAuth, Requirement, RestartPolicy, ServerId, Sharing, Status,
+    Usage,
 };
 
 /// All servers.
@@ -80,12 +81,21 @@ pub struct ServerView {
     /// The tools that they may not.
     #[serde(default)]
     pub tools_deny: Vec<String>,
-    /// How long one call may stay unanswered.
-    pub call_timeout_ms: u64,
+    /// How long the server may be silent about a call. None: 30 s for `POST …/call`, 60 s for the
+    /// gateway, the chat and the console.
+    #[serde(default)]
+    pub call_timeout_ms: Option<u64>,
     /// How long it may take to become ready.
     pub start_timeout_ms: u64,
-    /// How many requests it is given at once.
-    pub max_in_flight: u32,
+    /// How many requests it is given at once. None: the daemon's default.
+    #[serde(default)]
+    pub max_in_flight: Option<MaxInFlight>,
+    /// How many requests it is given at once now.
+    #[serde(default)]
+    pub max_in_flight_effective: u32,
+    /// The calls that wait for it, while it runs.
+    #[serde(default)]
+    pub queue: Option<QueueView>,
     /// How its liveness is watched.
     pub heartbeat: HeartbeatSpec,
     /// Whether clients share one process.
@@ -157,6 +167,17 @@ pub struct ServerView {
     /// When its registration was last changed.
     #[serde(with = "time::serde::rfc3339")]
     pub updated_at: OffsetDateTime,
+}
+
+/// The calls that wait for a server to be free.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct QueueView {
+    /// The calls that wait now.
+    pub waiting: u64,
+    /// The calls that have waited since the server was started.
+    pub waited: u64,
+    /// The longest wait since then, of a call that still waits too.
+    pub longest_wait_ms: f64,
 }
 
 /// What servers in containers keep.
@@ -277,10 +298,16 @@ pub enum Outcome {
 pub struct Stages {
     /// Waiting for the server to be free.
     pub queue_ms: f64,
+    /// The calls before it, running or waiting, when it began to wait.
+    #[serde(default)]
+    pub queue_ahead: u64,
     /// Until the request was in the server's pipe.
     pub write_ms: f64,
-    /// Until the answer began.
+    /// Until the answer began, without `input_ms`.
     pub server_ms: f64,
+    /// While the server waited for input from the user; no part of `duration_ms`.
+    #[serde(default)]
+    pub input_ms: f64,
     /// Until the answer was whole.
     #[serde(default)]
     pub read_ms: f64,

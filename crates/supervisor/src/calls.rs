@@ -250,7 +250,7 @@ impl CallRecord<'_> {
         response_bytes: u64,
         timing: Timing,
     ) -> Arc<ActivityEntry> {
-        let duration_ms = millis(self.started.elapsed());
+        let duration_ms = millis(self.started.elapsed().saturating_sub(timing.input));
         if let Some(tool) = &self.tool {
             let finished = ToolCallFinished {
                 call_id: self.call_id,
@@ -277,8 +277,10 @@ impl CallRecord<'_> {
             duration_ms,
             stages: Stages {
                 queue_ms: millis(timing.queue),
+                queue_ahead: timing.queue_ahead as u64,
                 write_ms: millis(timing.write),
                 server_ms: millis(timing.server),
+                input_ms: millis(timing.input),
                 read_ms: millis(timing.read),
             },
             outcome,
@@ -303,7 +305,14 @@ impl Drop for CallRecord<'_> {
         }
         let nothing = Duration::ZERO;
         let server = self.started.elapsed();
-        let timing = Timing { queue: nothing, write: nothing, server, read: nothing };
+        let timing = Timing {
+            queue: nothing,
+            queue_ahead: 0,
+            write: nothing,
+            server,
+            input: nothing,
+            read: nothing,
+        };
         let why = "the caller went away".to_owned();
         let entry = self.tell_end(Outcome::Cancelled, Some(why), 0, timing);
         self.land(entry, None, None);

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use cofer_model::{Failure, Redactor, ServerId, ServerSpec, Status};
+use cofer_model::{Failure, MaxInFlight, Redactor, ServerId, ServerSpec, Status};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
@@ -51,6 +51,8 @@ pub struct SupervisorConfig {
     /// How many servers start at once when the daemon does, and how many by order (import, enable,
     /// restart).
     pub start_parallelism: usize,
+    /// How many requests a server is given at once whose registration does not say.
+    pub max_in_flight: MaxInFlight,
     /// By which other daemons recognise this one.
     pub daemon_id: uuid::Uuid,
     /// The memory that messages may use.
@@ -278,6 +280,7 @@ impl Supervisor {
                 launcher: Arc::clone(&inner.launcher),
                 tasks: inner.tasks.clone(),
                 max_message: inner.config.max_message,
+                max_in_flight: inner.config.max_in_flight,
                 fence: inner.fence.clone(),
             },
         });
@@ -291,7 +294,6 @@ impl Supervisor {
             handle: parts,
             launcher: Arc::clone(&inner.launcher),
             tasks: inner.tasks.clone(),
-            max_message: inner.config.max_message,
             graces: Graces::default(),
             order_slots: Arc::clone(&inner.order_slots),
         };

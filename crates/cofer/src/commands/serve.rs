@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use clap::Args;
 use cofer_daemon::{Config, PublicUrl, Ready};
+use cofer_model::MaxInFlight;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::cli::Global;
+use crate::cli::{Global, max_in_flight};
 use crate::config;
 use crate::failure::Failure;
 use crate::machine::ThisMachine;
@@ -64,6 +65,17 @@ pub(crate) struct ServeArgs {
         hide_env_values = true
     )]
     start_parallelism: u16,
+    /// How many requests a server is given at once whose registration does not say: a number, or
+    /// `auto`: 1, and 8 once the server has answered a request while another was open
+    #[arg(
+        long,
+        env = "COFER_DEFAULT_MAX_IN_FLIGHT",
+        value_name = "N|auto",
+        default_value = "1",
+        value_parser = max_in_flight,
+        hide_env_values = true
+    )]
+    default_max_in_flight: MaxInFlight,
 }
 
 pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
@@ -75,6 +87,7 @@ pub(crate) fn run(args: ServeArgs, global: &Global) -> Result<(), Failure> {
         max_message_bytes: args.max_message_bytes as usize,
         max_memory: args.max_memory,
         start_parallelism: usize::from(args.start_parallelism),
+        max_in_flight: args.default_max_in_flight,
         // Not the path of the binary: an upgrade may have put another one there.
         shim: PathBuf::from("/proc/self/exe"),
         identity: Some(Arc::new(cofer_proxy::GoogleIdentity)),

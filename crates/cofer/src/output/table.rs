@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use anstyle::Style;
-use cofer_model::{Health, Kind, LogEntry, LogStream, LogTag, ServerView, Status, VolumeView};
+use cofer_model::{
+    Health, Kind, LogEntry, LogStream, LogTag, MaxInFlight, ServerView, Status, VolumeView,
+};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -167,10 +169,10 @@ fn configured_facts(server: &ServerView) -> Vec<(&'static str, String)> {
         format!(
             "start {}, call {}",
             milliseconds(server.start_timeout_ms),
-            milliseconds(server.call_timeout_ms)
+            call_timeout(server.call_timeout_ms)
         ),
     ));
-    facts.push(("In flight", server.max_in_flight.to_string()));
+    facts.push(("In flight", in_flight(server)));
     if server.include_resources {
         facts.push(("Resources", "offered as tools".to_owned()));
     }
@@ -335,6 +337,27 @@ fn dash() -> String {
 
 fn uptime(seconds: f64) -> String {
     text::age(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+fn call_timeout(milliseconds_set: Option<u64>) -> String {
+    match milliseconds_set {
+        Some(limit) => milliseconds(limit),
+        None => "30 s (60 s for the gateway, the chat and the console)".to_owned(),
+    }
+}
+
+fn in_flight(server: &ServerView) -> String {
+    let effective = server.max_in_flight_effective;
+    let mut text = match server.max_in_flight {
+        Some(MaxInFlight::Auto) => format!("auto ({effective} now)"),
+        Some(MaxInFlight::Fixed(number)) => number.to_string(),
+        None => format!("{effective} (the daemon's default)"),
+    };
+    if let Some(queue) = server.queue.filter(|queue| queue.waited > 0) {
+        let longest = milliseconds(queue.longest_wait_ms as u64);
+        text += &format!("; {} calls wait, the longest wait was {longest}", queue.waiting);
+    }
+    text
 }
 
 fn milliseconds(ms: u64) -> String {

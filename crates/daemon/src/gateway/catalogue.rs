@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use cofer_model::{Charge, PeerInfo, ServerId, Status};
+use cofer_model::{CallSource, Charge, PeerInfo, ServerId, Status};
 use cofer_supervisor::ServerHandle;
 use tokio::sync::watch;
 
@@ -251,7 +251,7 @@ impl Entry {
     }
 
     fn patience(&self) -> Duration {
-        self.handle.spec().call_timeout()
+        self.handle.spec().call_timeout(CallSource::Gateway)
     }
 
     fn pass_over(&mut self) {

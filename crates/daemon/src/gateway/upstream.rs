@@ -120,7 +120,7 @@ impl Upstream {
     }
 
     async fn wait_for_it(&self) -> Result<Era, Fault> {
-        let limit = self.handle.spec().call_timeout();
+        let limit = self.handle.spec().call_timeout(CallSource::Gateway);
         let waited = self.handle.ready(limit).await;
         waited.map_err(|failure| Fault::of_call(&self.name(), failure))?;
         self.handle.era().ok_or_else(|| self.gone())

@@ -42,7 +42,7 @@ pub(super) fn request(resource: &[(String, String)], batch: &[Ended]) -> Value {
 fn span(entry: &ActivityEntry, trace: &CallTrace) -> Value {
     let start = entry.started_at.unix_timestamp_nanos();
     // Milliseconds with three decimals: whole microseconds.
-    let end = start + (entry.duration_ms * 1000.0).round() as i128 * 1000;
+    let end = start + ((entry.duration_ms + entry.stages.input_ms) * 1000.0).round() as i128 * 1000;
     let remote = if trace.parent.is_some() { REMOTE_PARENT } else { 0 };
     let mut span = json!({
         "traceId": hex(&trace_id(entry, trace)),
@@ -86,6 +86,9 @@ fn attributes(entry: &ActivityEntry, trace: &CallTrace) -> Vec<Value> {
     all.push(number("cofer.call.write_ms", stages.write_ms));
     all.push(number("cofer.call.server_ms", stages.server_ms));
     all.push(number("cofer.call.read_ms", stages.read_ms));
+    if stages.input_ms > 0.0 {
+        all.push(number("cofer.call.input_ms", stages.input_ms));
+    }
     all.push(count("cofer.request.bytes", entry.request_bytes));
     all.push(count("cofer.response.bytes", entry.response_bytes));
     all
@@ -168,7 +171,13 @@ pub(super) mod tests {
             recorded: true,
             started_at: datetime!(2026-11-16 08:00:00.5 UTC),
             duration_ms: 12.345,
-            stages: Stages { queue_ms: 1.5, write_ms: 0.25, server_ms: 10.0, read_ms: 0.595 },
+            stages: Stages {
+                queue_ms: 1.5,
+                write_ms: 0.25,
+                server_ms: 10.0,
+                read_ms: 0.595,
+                ..Stages::default()
+            },
             outcome: Outcome::Ok,
             error: Some("must not be told".to_owned()),
             request_bytes: 120,

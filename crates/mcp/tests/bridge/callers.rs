@@ -12,7 +12,7 @@ use crate::peer::{Heard, LIMIT, Peer, bridge, bridge_with, call, within_reason};
 
 /// What reached a caller.
 #[derive(Debug)]
-enum Told {
+pub(crate) enum Told {
     Progress(String),
     /// With the params of the message.
     Log(String),
@@ -21,13 +21,13 @@ enum Told {
 }
 
 /// A caller of client `client`.
-struct Client {
+pub(crate) struct Client {
     client: u64,
     told: Mutex<mpsc::UnboundedSender<Told>>,
 }
 
 impl Client {
-    fn of(client: u64) -> (Arc<dyn Caller>, mpsc::UnboundedReceiver<Told>) {
+    pub(crate) fn of(client: u64) -> (Arc<dyn Caller>, mpsc::UnboundedReceiver<Told>) {
         let (sender, told) = mpsc::unbounded_channel();
         (Arc::new(Self { client, told: Mutex::new(sender) }), told)
     }
@@ -60,29 +60,29 @@ impl Caller for Client {
     }
 }
 
-fn request_by(caller: &Arc<dyn Caller>, params: &'static str) -> Request<'static> {
+pub(crate) fn request_by(caller: &Arc<dyn Caller>, params: &'static str) -> Request<'static> {
     Request::new("tools/call", Some(Bytes::from_static(params.as_bytes())), LIMIT)
         .by(Some(Arc::clone(caller)))
 }
 
-async fn next(told: &mut mpsc::UnboundedReceiver<Told>) -> Told {
+pub(crate) async fn next(told: &mut mpsc::UnboundedReceiver<Told>) -> Told {
     within_reason(told.recv()).await.unwrap()
 }
 
-async fn question(told: &mut mpsc::UnboundedReceiver<Told>) -> Question {
+pub(crate) async fn question(told: &mut mpsc::UnboundedReceiver<Told>) -> Question {
     match next(told).await {
         Told::Question(question) => question,
         other => panic!("{other:?}"),
     }
 }
 
-async fn asks(peer: &mut Peer, id: Value, method: &str) {
+pub(crate) async fn asks(peer: &mut Peer, id: Value, method: &str) {
     let ask = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"x": 1}});
     peer.says(&ask.to_string()).await;
 }
 
 /// A bridge to a server that is given two requests at once.
-fn two_at_once() -> (Bridge, Peer, Arc<Heard>) {
+pub(crate) fn two_at_once() -> (Bridge, Peer, Arc<Heard>) {
     bridge_with(BridgeConfig { max_in_flight: 2, ..BridgeConfig::default() })
 }
 

@@ -3,6 +3,7 @@
 
 mod callers;
 mod peer;
+mod queue;
 
 use std::sync::Arc;
 use std::time::Duration;

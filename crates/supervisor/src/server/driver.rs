@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cofer_mcp::BridgeConfig;
 use cofer_model::{DaemonIds, Exit, Failure, FailureKind, RestartPolicy, ServerSpec, Status};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -34,7 +33,6 @@ pub(crate) struct DriverParts {
     pub(crate) handle: Arc<HandleParts>,
     pub(crate) launcher: Arc<dyn Launcher>,
     pub(crate) tasks: TaskTracker,
-    pub(crate) max_message: usize,
     pub(crate) graces: Graces,
     /// Where a start by order waits for its turn.
     pub(crate) order_slots: Arc<Semaphore>,
@@ -411,7 +409,7 @@ impl Driver {
             same: self.spec.runs_like(&spec),
             forgive,
         };
-        self.parts.handle.spec.store(Arc::clone(&spec));
+        self.parts.handle.configure(Arc::clone(&spec));
         self.parts.reporter.configured(Arc::clone(&spec));
         self.spec = spec;
         change
@@ -501,12 +499,7 @@ async fn launch(
     // Only now is it the server's turn: what an engine took for it is not held against it.
     let deadline = Instant::now() + spec.start_timeout();
     reporter.launched(launched.running.pid(), launched.running.facts());
-    let config = BridgeConfig {
-        max_in_flight: spec.max_in_flight as usize,
-        max_message: parts.max_message,
-        memory: Arc::clone(&handle.memory),
-        ..BridgeConfig::default()
-    };
+    let config = handle.bridge_config(spec);
     let outlets = Outlets {
         config,
         log: &handle.log,

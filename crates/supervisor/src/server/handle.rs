@@ -9,9 +9,13 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
-use cofer_mcp::{Bridge, CallError, Called, Caller, Era, Listing, Request, collect_pages};
+use cofer_mcp::{
+    Bridge, BridgeConfig, CallError, Called, Caller, Era, Listing, QueueStatus, Request,
+    collect_pages,
+};
 use cofer_model::{
-    Budget, CallSource, DaemonIds, Failure, PeerInfo, ServerId, ServerSpec, Status, Usage,
+    Budget, CallSource, DaemonIds, Failure, MaxInFlight, PeerInfo, ServerId, ServerSpec, Status,
+    Usage,
 };
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -65,10 +69,38 @@ pub(crate) struct Means {
     pub(crate) launcher: Arc<dyn Launcher>,
     pub(crate) tasks: TaskTracker,
     pub(crate) max_message: usize,
+    /// Of servers whose registration does not say.
+    pub(crate) max_in_flight: MaxInFlight,
     pub(crate) fence: Fence,
 }
 
 impl HandleParts {
+    /// How many requests the server is given at once with `spec`.
+    pub(crate) fn max_in_flight(&self, spec: &ServerSpec) -> MaxInFlight {
+        spec.max_in_flight.unwrap_or(self.means.max_in_flight)
+    }
+
+    /// How its bridges are configured with `spec`.
+    pub(crate) fn bridge_config(&self, spec: &ServerSpec) -> BridgeConfig {
+        let max_in_flight = self.max_in_flight(spec);
+        BridgeConfig {
+            max_in_flight: max_in_flight.initial(),
+            raise_to: max_in_flight.raise_to(),
+            max_message: self.means.max_message,
+            memory: Arc::clone(&self.memory),
+            ..BridgeConfig::default()
+        }
+    }
+
+    /// Takes a changed configuration over.
+    pub(crate) fn configure(&self, spec: Arc<ServerSpec>) {
+        let max_in_flight = self.max_in_flight(&spec);
+        self.spec.store(spec);
+        for bridge in self.live.load().iter().flat_map(|live| live.bridges()) {
+            bridge.set_max_in_flight(max_in_flight.initial(), max_in_flight.raise_to());
+        }
+    }
+
     /// Lets calls through to what runs now, or to nothing.
     /// Returns what ran before.
     pub(crate) fn set_live(&self, live: Option<Live>) -> Option<Arc<Live>> {
@@ -127,6 +159,13 @@ pub(crate) struct Live {
     pub(crate) stateless: StatelessSlot,
 }
 
+impl Live {
+    /// The bridges of its connections that are open.
+    fn bridges(&self) -> impl Iterator<Item = Bridge> {
+        self.bridge.clone().into_iter().chain(self.stateless.bridge())
+    }
+}
+
 /// Why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CallFailure {
@@ -178,6 +217,23 @@ impl ServerHandle {
     /// The memory that its messages may use.
     pub fn memory(&self) -> &Arc<Budget> {
         &self.parts.memory
+    }
+
+    /// How many requests it is given at once, as configured.
+    pub fn max_in_flight(&self) -> MaxInFlight {
+        self.parts.max_in_flight(&self.parts.spec.load())
+    }
+
+    /// The calls that wait for it, while it is ready.
+    pub fn queue(&self) -> Option<QueueStatus> {
+        let live = self.parts.live.load();
+        let queues = live.as_ref()?.bridges().map(|bridge| bridge.queue());
+        queues.reduce(|first, second| QueueStatus {
+            limit: first.limit.max(second.limit),
+            waiting: first.waiting + second.waiting,
+            waited: first.waited + second.waited,
+            longest_wait: first.longest_wait.max(second.longest_wait),
+        })
     }
 
     /// What its runtime knows of it now, while it has a process.
@@ -233,7 +289,8 @@ impl ServerHandle {
         if !self.is_starting() {
             return Err(failure);
         }
-        let limit = asking.timeout.unwrap_or_else(|| self.parts.spec.load().call_timeout());
+        let limit =
+            asking.timeout.unwrap_or_else(|| self.parts.spec.load().call_timeout(asking.source));
         let begun = Instant::now();
         self.ready(limit).await?;
         let bridge = self.bridge()?;
@@ -270,7 +327,7 @@ impl ServerHandle {
     ) -> Result<Bytes, CallFailure> {
         let Asking { method, params, timeout, caller, client, source, call_id, origin } = asking;
         let spec = self.parts.spec.load_full();
-        let timeout = timeout.unwrap_or_else(|| spec.call_timeout());
+        let timeout = timeout.unwrap_or_else(|| spec.call_timeout(source));
         let start = Start::now(&self.parts.log);
         let request = Request::new(method, params.clone(), timeout).by(caller);
         let mut call = pin!(bridge.call(request));
@@ -373,7 +430,7 @@ impl ServerHandle {
     /// Follows a list over its pages.
     pub async fn list(&self, method: &str, key: &str) -> Result<Listing, CallFailure> {
         let bridge = self.bridge()?;
-        let timeout = self.parts.spec.load().call_timeout();
+        let timeout = self.parts.spec.load().call_timeout(CallSource::Api);
         Ok(collect_pages(&bridge, method, key, timeout).await?)
     }
 

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cofer_mcp::{Bridge, CallError, Era, Request, RpcError};
+use cofer_mcp::{Bridge, CallError, Request, RpcError};
 use cofer_model::HeartbeatSpec;
 use tokio::time::{sleep, timeout};
 
@@ -62,12 +62,7 @@ async fn answers(bridge: &Bridge, limit: Duration) -> bool {
 }
 
 fn heartbeat(bridge: &Bridge, limit: Duration) -> Request<'static> {
-    let method = match bridge.era() {
-        Era::Initialize => "ping",
-        // The modern revision has no ping; this is the cheapest thing every server answers.
-        Era::Discover => "server/discover",
-    };
-    Request::new(method, None, limit).urgent()
+    Request::new(bridge.liveness_method(), None, limit).urgent()
 }
 
 /// The same for a server behind HTTP, where an error may be our own word for its silence.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use cofer_mcp::{BridgeConfig, Caller, Era};
+use cofer_mcp::{Caller, Era};
 use cofer_model::{Failure, PeerInfo, PortMapping, ServerName, ServerSpec};
 use tokio::sync::{OwnedSemaphorePermit, broadcast};
 use tokio::time::timeout;
@@ -83,12 +83,7 @@ impl PrivateServer {
         let launched = launched.map_err(|_| launched_too_slowly(LAUNCH))??;
         let notices = Notices::default();
         let outlets = Outlets {
-            config: BridgeConfig {
-                max_in_flight: spec.max_in_flight as usize,
-                max_message: parts.means.max_message,
-                memory: Arc::clone(&parts.memory),
-                ..BridgeConfig::default()
-            },
+            config: parts.bridge_config(&spec),
             log: &parts.log,
             log_position,
             noise: &Arc::default(),

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use cofer_mcp::{Bridge, BridgeConfig, HandshakeError, MODERN, Opening, handshake_stateless};
+use cofer_mcp::{Bridge, HandshakeError, MODERN, Opening, handshake_stateless};
 use cofer_model::{PeerInfo, ServerSpec, Usage};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -113,6 +113,11 @@ impl StatelessSlot {
     pub(super) fn now(&self, handle: &ServerHandle) -> Option<StatelessServer> {
         let connection = self.shared.open.load_full()?;
         Some(StatelessServer { handle: handle.clone(), connection })
+    }
+
+    /// The bridge of the connection, if it is open.
+    pub(super) fn bridge(&self) -> Option<Bridge> {
+        Some(self.shared.open.load_full()?.bridge.clone())
     }
 
     /// The connection; opens it if that was not tried yet. All that wait share one attempt, which
@@ -266,15 +271,6 @@ async fn open(
     }
 }
 
-fn config(handle: &ServerHandle, spec: &ServerSpec) -> BridgeConfig {
-    BridgeConfig {
-        max_in_flight: spec.max_in_flight as usize,
-        max_message: handle.parts.means.max_message,
-        memory: Arc::clone(&handle.parts.memory),
-        ..BridgeConfig::default()
-    }
-}
-
 async fn open_http(
     handle: &ServerHandle,
     spec: &ServerSpec,
@@ -282,7 +278,7 @@ async fn open_http(
 ) -> Result<(Serving, PeerInfo), Refusal> {
     let parts = &handle.parts;
     let speaking = Speaking::new(
-        config(handle, spec),
+        handle.parts.bridge_config(spec),
         &parts.log,
         &Arc::default(),
         parts.stateless_notices.clone(),
@@ -311,7 +307,7 @@ async fn open_process(
     let launched = launched.unwrap_or_else(|_| Err(launched_too_slowly(LAUNCH)));
     let launched = launched.map_err(|failure| passing(failure.message))?;
     let outlets = Outlets {
-        config: config(handle, &spec),
+        config: handle.parts.bridge_config(&spec),
         log: &parts.log,
         log_position,
         noise: &Arc::default(),

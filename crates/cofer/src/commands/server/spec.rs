@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::{Map, Value};
+use cofer_model::MaxInFlight;
+use serde_json::{Map, Value, json};
 
 use super::container::ContainerFlags;
 use super::environment;
 use super::remote::RemoteFlags;
-use crate::cli::seconds;
+use crate::cli::{max_in_flight, seconds};
 use crate::failure::Failure;
 
 #[derive(Debug, Clone, Default, Args)]
@@ -35,15 +36,17 @@ pub(super) struct SpecFlags {
     /// Offer the server's resources as tools
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     include_resources: Option<bool>,
-    /// How long a call may stay unanswered [default: 30]
+    /// How long the server may be silent about a call [default: 30 for the API, 60 for the
+    /// gateway, the chat and the console]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     call_timeout: Option<Duration>,
     /// How long the server may take to become ready [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) start_timeout: Option<Duration>,
-    /// How many requests the server is given at once [default: 1]
-    #[arg(long, value_name = "N")]
-    max_in_flight: Option<u32>,
+    /// How many requests the server is given at once: a number, or `auto`: 1, and 8 once it has
+    /// answered a request while another was open [default: the daemon's, which is 1]
+    #[arg(long, value_name = "N|auto", value_parser = max_in_flight)]
+    max_in_flight: Option<MaxInFlight>,
     /// What happens when the server ends by itself [default: always]
     #[arg(long, value_name = "POLICY", value_parser = PossibleValuesParser::new(["always", "on-failure", "never"]))]
     restart: Option<String>,
@@ -77,7 +80,7 @@ impl SpecFlags {
         put("include_resources", self.include_resources.map(Value::from));
         put("call_timeout_ms", self.call_timeout.map(milliseconds));
         put("start_timeout_ms", self.start_timeout.map(milliseconds));
-        put("max_in_flight", self.max_in_flight.map(Value::from));
+        put("max_in_flight", self.max_in_flight.map(|number| json!(number)));
         put("restart_policy", self.restart.clone().map(Value::from));
         put("sharing", self.sharing.as_ref().map(|mode| mode.replace('-', "_").into()));
         put("tools_allow", patterns(&self.tools_allow));
@@ -146,7 +149,6 @@ fn milliseconds(span: Duration) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn only_what_was_given_is_sent() {
@@ -157,7 +159,7 @@ mod tests {
             prefix: Some("gh".to_owned()),
             include_resources: Some(false),
             call_timeout: Some(Duration::from_millis(1500)),
-            max_in_flight: Some(4),
+            max_in_flight: Some(MaxInFlight::Fixed(4)),
             restart: Some("on-failure".to_owned()),
             sharing: Some("per-session".to_owned()),
             tools_allow: vec!["read*".to_owned(), "list".to_owned()],

@@ -44,6 +44,7 @@ impl World {
         let config = SupervisorConfig {
             log_dir: logs.path().to_owned(),
             max_message: LONGEST_MESSAGE,
+            max_in_flight: cofer_model::MaxInFlight::default(),
             start_parallelism,
             daemon_id: DAEMON,
             memory: Memory::new(1 << 30, LONGEST_MESSAGE),
