@@ -24,6 +24,11 @@ test("time that the server waited for the user is a stage of its own", async () 
   expect(screen.getByText("Server").nextElementSibling?.textContent).toBe("30 ms");
 });
 
+test("a call that waited for others has its place in the queue", async () => {
+  record({ ...STAGES, queue_ms: 700, queue_ahead: 2 });
+  expect((await screen.findByText("Waiting")).nextElementSibling?.textContent).toBe("700 ms (behind 2)");
+});
+
 test("a call that asked for nothing has the four stages", async () => {
   record(STAGES);
   await screen.findByText("Server");

@@ -41,15 +41,13 @@ function Recorded({ flight }: { flight: RecordedCall }) {
 }
 
 const COLOURS = { queue: "bg-edge", write: "bg-warn", server: "bg-accent-fill", input: "bg-soft", read: "bg-ok" };
-/** Time that the server waited for the user's input; it is no part of the call's duration. */
-type WithInput = Stages & { input_ms?: number | null };
 
 /** Where the time went, in words and as one line. */
 function Times({ stages }: { stages: Stages }) {
   const { t } = useTranslation();
-  const timed: WithInput = stages;
+  const ahead = stages.queue_ahead ?? 0;
   const parts = (["queue", "write", "server", "input", "read"] as const)
-    .map((stage) => [stage, timed[`${stage}_ms`] ?? 0] as const)
+    .map((stage) => [stage, stages[`${stage}_ms`] ?? 0] as const)
     .filter(([stage, ms]) => stage !== "input" || ms > 0);
   return (
     <div>
@@ -64,7 +62,10 @@ function Times({ stages }: { stages: Stages }) {
           <div key={stage} className="flex items-center gap-1.5">
             <span aria-hidden className={`size-2 rounded-full ${COLOURS[stage]}`} />
             <dt className="text-soft">{t(`flight.stages.${stage}`)}</dt>
-            <dd>{milliseconds(ms)} ms</dd>
+            <dd>
+              {milliseconds(ms)} ms
+              {stage === "queue" && ahead > 0 && ` (${t("flight.ahead", { count: ahead })})`}
+            </dd>
           </div>
         ))}
       </dl>

@@ -55,9 +55,22 @@ export function AdvancedFields({ form }: { form: ServerForm }) {
             onChange={(sharing) => change({ sharing: sharing as Sharing })}
             options={(["shared", "per_session"] as const).map((key) => [key, t(`form.sharings.${key}`)])}
           />
-          <TextField form={form} of="callTimeout" field="call_timeout_ms" label={t("form.callTimeout")} numeric />
+          <TextField
+            form={form}
+            of="callTimeout"
+            field="call_timeout_ms"
+            label={t("form.callTimeout")}
+            hint={t("form.callTimeoutHint")}
+            numeric
+          />
           <TextField form={form} of="startTimeout" field="start_timeout_ms" label={t("form.startTimeout")} numeric />
-          <TextField form={form} of="maxInFlight" field="max_in_flight" label={t("form.maxInFlight")} numeric />
+          <TextField
+            form={form}
+            of="maxInFlight"
+            field="max_in_flight"
+            label={t("form.maxInFlight")}
+            hint={t("form.maxInFlightHint")}
+          />
           <TextField
             form={form}
             of="heartbeatInterval"

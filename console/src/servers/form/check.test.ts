@@ -34,6 +34,12 @@ test("variables and ports are checked row by row", () => {
   expect(Object.keys(checkLocally(ports, t))).toEqual(["ports.1", "ports.2"]);
 });
 
+test("requests at once are a number or auto", () => {
+  const of = (maxInFlight: string) => checkLocally({ ...emptyDraft(), name: "x", command: "y", maxInFlight }, t);
+  for (const fine of ["", "8", " auto "]) expect(of(fine)).toEqual({});
+  expect(of("many")).toEqual({ max_in_flight: "This is neither a whole number nor auto" });
+});
+
 const answer: Validation = {
   errors: [
     { field: "name", message: "A server named “x” already exists", blocking: true },

@@ -25,16 +25,10 @@ export function checkLocally(draft: Draft, t: TFunction): Problems {
   if (draft.kind === "process" && !draft.command.trim()) problems.command = t("form.messages.commandRequired");
   if (draft.kind === "container" && !draft.image.trim()) problems.image = t("form.messages.imageRequired");
   if (draft.kind === "remote") Object.assign(problems, checkUrl(draft.url.trim(), t));
-  for (const key of [
-    "callTimeout",
-    "startTimeout",
-    "maxInFlight",
-    "heartbeatInterval",
-    "heartbeatTimeout",
-    "pids",
-  ] as const) {
+  for (const key of ["callTimeout", "startTimeout", "heartbeatInterval", "heartbeatTimeout", "pids"] as const) {
     if (!/^\s*\d*\s*$/.test(draft[key])) problems[FIELDS[key]] = t("form.messages.number");
   }
+  if (!/^\s*(\d*|auto)\s*$/.test(draft.maxInFlight)) problems.max_in_flight = t("form.messages.inFlight");
   checkRows(draft, draft.kind === "remote" ? "headers" : "env", problems, t);
   if (draft.kind === "container") checkPorts(draft, problems, t);
   return problems;
@@ -43,7 +37,6 @@ export function checkLocally(draft: Draft, t: TFunction): Problems {
 const FIELDS = {
   callTimeout: "call_timeout_ms",
   startTimeout: "start_timeout_ms",
-  maxInFlight: "max_in_flight",
   heartbeatInterval: "heartbeat.interval_ms",
   heartbeatTimeout: "heartbeat.timeout_ms",
   pids: "resource_limits.pids",

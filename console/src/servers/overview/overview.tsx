@@ -13,6 +13,7 @@ import { useTokens } from "../tokens";
 import { ConnectCard } from "./connect-card";
 import { IsolationCard } from "./isolation-card";
 import { LastCalls } from "./last-calls";
+import { QueueNote } from "./queue-note";
 import { UsageCard } from "./usage-card";
 
 export function Overview({ server }: { server: ServerView }) {
@@ -28,6 +29,7 @@ export function Overview({ server }: { server: ServerView }) {
           ))}
         </Alert>
       )}
+      <QueueNote server={server} />
       <div className="grid items-start gap-4 lg:grid-cols-2">
         <div className="min-w-0 space-y-4">
           <RunsCard server={server} />
@@ -120,6 +122,7 @@ function RunsCard({ server }: { server: ServerView }) {
     server.kind === "remote"
       ? [t("form.restartRemote"), t(`form.restartsRemote.${server.restart_policy}`)]
       : [t("overview.policy"), t(`form.restarts.${server.restart_policy}`)],
+    [t("form.maxInFlight"), inFlightWords(server)],
     [t("overview.created"), moment(server.created_at, language)],
     [t("overview.updated"), moment(server.updated_at, language)],
     [t("overview.lastCrash"), server.last_crash_at && moment(server.last_crash_at, language)],
@@ -136,6 +139,10 @@ function RunsCard({ server }: { server: ServerView }) {
     </Card>
   );
 }
+
+/** `auto (8)` where the number in force is not the configured one. */
+const inFlightWords = ({ max_in_flight: set, max_in_flight_effective: now }: ServerView) =>
+  set === "auto" && now ? `auto (${now})` : String(set ?? now ?? "");
 
 const limitWords = ({ cpu, memory, disk, pids }: Limits) =>
   [cpu && `${cpu} CPU`, memory, disk, pids && `${pids} PIDs`].filter(Boolean).join(" · ");
