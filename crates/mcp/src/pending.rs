@@ -308,9 +308,10 @@ impl Pending {
         self.lock().entries.remove(&id).is_some()
     }
 
-    /// Whether nobody but ourselves waits for an answer.
+    /// Whether nobody but ourselves waits for an answer: heartbeats and our own lists. A server that
+    /// hangs on a list would otherwise not be found silent before the time limit of the list.
     pub(crate) fn is_idle(&self) -> bool {
-        self.lock().entries.values().all(|entry| matches!(entry.owner, Owner::Us))
+        self.lock().entries.values().all(|entry| matches!(entry.owner, Owner::Us | Owner::Onlooker))
     }
 
     /// How many requests wait for an answer.

@@ -375,6 +375,12 @@ async fn idleness_is_silence_with_nothing_asked() {
     peer.answers(&heard, json!(0)).await;
     running.await.unwrap().unwrap();
     assert!(bridge.idle_for().unwrap() < Duration::from_secs(1));
+    // A list of ours: a peer that hangs on it is found silent by its heartbeat.
+    let listing = call(&bridge, request("tools/list"));
+    let heard = peer.hears().await;
+    assert!(bridge.idle_for().is_some());
+    peer.answers(&heard, json!({"tools": []})).await;
+    listing.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
