@@ -76,7 +76,7 @@ pub struct LineReader<R> {
     /// How long the last line was: the next is likely to be as long.
     last_length: usize,
     skipping: Option<Skipped>,
-    /// What was read of the current line since other tasks last ran.
+    /// Bytes of the current line that were read since the last yield.
     unyielded: usize,
     /// When something was last read.
     last_read: Instant,

@@ -121,7 +121,7 @@ impl Toolbox {
         tools
     }
 
-    /// What a server that starts had when it last ran. A call waits until it is ready.
+    /// The tools that a starting server had in its last run. A call waits until it is ready.
     fn last_known(&self, handle: &ServerHandle) -> Option<Vec<OfferedTool>> {
         let list = |kind| self.source.gateway.known_list(handle, kind);
         let tools = list(ListKind::Tools)?;

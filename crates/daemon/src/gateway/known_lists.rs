@@ -1,5 +1,5 @@
-//! What is answered for a server without a request to it: while it starts, who it is and its lists
-//! as they last were; once it is ready, its lists until it announces another.
+//! Answers from the catalogue without a request to the server: while it starts, its server info and
+//! its last lists; once it is ready, its lists until `list_changed`.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Gateway {
         }
     }
 
-    /// Who a server said it is: now, or, while it starts, when it last ran.
+    /// The result of the server's handshake; while it starts, that of its last run.
     pub(crate) fn known_peer(&self, handle: &ServerHandle) -> Option<Arc<PeerInfo>> {
         handle.peer().or_else(|| self.catalogue().known(handle.id())?.0.peer)
     }

@@ -23,7 +23,7 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 /// How long a server may take to acknowledge a subscription before its clients get theirs.
 const ACKNOWLEDGE: Duration = Duration::from_secs(2);
 
-/// See the module.
+/// Subscriptions of listeners at a server's stateless connection, and the task that keeps them.
 #[derive(Default)]
 pub(super) struct StatelessWatch {
     /// Clients by the resources that they watch.

@@ -46,7 +46,7 @@ pub(super) struct Parser {
     event: Event,
     last_id: Option<Bytes>,
     retry: Option<Duration>,
-    /// Whether `endpoint` events are told.
+    /// Whether `endpoint` events are returned (HTTP+SSE of 2024-11-05).
     reads_endpoint: bool,
 }
 

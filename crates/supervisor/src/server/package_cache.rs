@@ -1,7 +1,7 @@
 //! A damaged cache of a package manager, found in the stderr of a server that did not start, and the
 //! command that repairs it.
 
-/// What to do about a damaged package cache, if stderr tells of one.
+/// The command that repairs a damaged package cache, if stderr names one.
 pub(super) fn repair_hint(stderr: &str) -> Option<String> {
     npm_hint(stderr).or_else(|| uv_hint(stderr))
 }

@@ -23,7 +23,7 @@ const PROGRESS: u64 = 1024;
 const MAX_FETCHING: Duration = Duration::from_secs(15 * 60);
 
 /// Opens the conversation with a server within `limit`. `tell` receives how far the download of
-/// packages is, and whether it is told for the first time.
+/// packages is, and whether this is its first report.
 pub(super) async fn open_in_time(
     run: &mut Run,
     client: Option<Bytes>,
