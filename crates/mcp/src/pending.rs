@@ -277,9 +277,11 @@ impl Pending {
 
     /// Who has made every request that waits for an answer; none where it is not one client.
     pub(crate) fn only_caller(&self) -> Option<Arc<dyn Caller>> {
-        match self.addressee() {
-            Addressee::Client { caller, .. } => Some(caller),
-            Addressee::Uncertain | Addressee::Nobody => None,
+        let state = self.lock();
+        match only_client(state.entries.iter()) {
+            Ok(Some((_, caller))) => Some(Arc::clone(caller)),
+            Ok(None) => state.standing.clone(),
+            Err(Several) => None,
         }
     }
 
@@ -294,12 +296,7 @@ impl Pending {
                 Some(caller) => Addressee::Client { call: None, caller: Arc::clone(caller) },
                 None => Addressee::Nobody,
             },
-            // Several clients at once are what the server is configured for, unless one of them
-            // is there only because its call released its slot.
-            Err(Several) => match is_caused_by_release(&state.entries) {
-                true => Addressee::Uncertain,
-                false => Addressee::Nobody,
-            },
+            Err(Several) => addressee_among_several(&state.entries),
         }
     }
 
@@ -362,6 +359,21 @@ fn only_client<'a>(
         }
     }
     if has_stranger { Err(Several) } else { Ok(newest) }
+}
+
+/// A call that waits for its user is taken to make no further request: without that, one user who
+/// is away would keep the requests of all other clients waiting.
+fn addressee_among_several(entries: &HashMap<u64, Entry>) -> Addressee {
+    let is_working = |(_, entry): &(&u64, &Entry)| entry.input.open == 0;
+    match only_client(entries.iter().filter(is_working)) {
+        Ok(Some((id, caller))) if is_caused_by_release(entries) => {
+            Addressee::Client { call: Some(id), caller: Arc::clone(caller) }
+        }
+        // Several clients at once are what the server is configured for, unless one of them is
+        // there only because its call released its slot.
+        _ if is_caused_by_release(entries) => Addressee::Uncertain,
+        _ => Addressee::Nobody,
+    }
 }
 
 /// Whether requests of several clients are open only because one has released its slot.

@@ -1,8 +1,9 @@
 //! Requests of the peer of which it is not certain yet whose call they belong to.
 //!
 //! A call that waits for its user releases its slot, and a call of another client runs beside it.
-//! A request of the peer names no call, so that it could belong to either. It waits here until
-//! the calls of one client only are left; it never goes to a client that it may not concern.
+//! A request of the peer names no call. While the first call waits for its user, the request belongs
+//! to the other one; once both work, it could belong to either, and waits here until the calls of
+//! one client only are left.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

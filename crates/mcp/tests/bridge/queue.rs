@@ -54,11 +54,11 @@ async fn a_request_that_two_clients_calls_could_have_caused_waits_until_one_has_
     let asked = question(&mut told).await;
     let second = call(&bridge, request_by(&other, "{}"));
     let request_of_other = peer.hears().await;
+    asked.answer(accepted()).await;
+    assert_eq!(peer.hears().await["id"], "q1");
     asks(&mut peer, json!("q2"), "sampling/createMessage").await;
     assert!(peer.hears_nothing().await, "the request was refused");
     assert!(told.try_recv().is_err() && told_other.try_recv().is_err());
-    asked.answer(accepted()).await;
-    assert_eq!(peer.hears().await["id"], "q1");
     peer.answers(&request, json!(0)).await;
     assert!(first.await.unwrap().is_ok());
     question(&mut told_other).await.answer(accepted()).await;
@@ -66,6 +66,28 @@ async fn a_request_that_two_clients_calls_could_have_caused_waits_until_one_has_
     peer.answers(&request_of_other, json!(0)).await;
     assert!(second.await.unwrap().is_ok());
     assert!(told.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_who_is_away_does_not_delay_the_requests_to_other_clients() {
+    let (bridge, mut peer, _) = bridge();
+    let (one, mut told) = Client::of(1);
+    let (other, mut told_other) = Client::of(2);
+    let first = call(&bridge, request_by(&one, "{}"));
+    let request = peer.hears().await;
+    asks(&mut peer, json!("q1"), "elicitation/create").await;
+    let asked = question(&mut told).await;
+    let second = call(&bridge, request_by(&other, "{}"));
+    let request_of_other = peer.hears().await;
+    asks(&mut peer, json!("q2"), "elicitation/create").await;
+    question(&mut told_other).await.answer(accepted()).await;
+    assert_eq!(peer.hears().await["id"], "q2");
+    peer.answers(&request_of_other, json!(0)).await;
+    assert!(second.await.unwrap().is_ok() && told.try_recv().is_err());
+    asked.answer(accepted()).await;
+    assert_eq!(peer.hears().await["id"], "q1");
+    peer.answers(&request, json!(0)).await;
+    assert!(first.await.unwrap().is_ok());
 }
 
 #[tokio::test(start_paused = true)]
